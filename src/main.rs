@@ -1,0 +1,3 @@
+//! The `hamsift` program.
+#![forbid(unsafe_code)]
+fn main() {}
