@@ -2,3 +2,8 @@
 //! writes the annotated mbox back out, in order, byte for byte.
 //!
 //! Rooms, lowest layer first; a room uses only rooms above it in this list:
+#![forbid(unsafe_code)]
+
+pub mod exit;
+pub mod message;
+pub mod verdict;
