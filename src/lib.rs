@@ -6,4 +6,5 @@
 
 pub mod exit;
 pub mod message;
+pub mod pipeline;
 pub mod verdict;

@@ -1,0 +1,206 @@
+use std::collections::HashSet;
+use std::io;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use proptest::prelude::*;
+
+use super::*;
+
+const LIMITS: Limits = Limits { threads: 4, items: 8, bytes: 1000, ordered: true };
+const QUIET: Duration = Duration::from_millis(20);
+
+fn same<T>(done: Done<T, ()>) -> T {
+    done.job
+}
+
+/// Runs numbers through; `work` sees each, and those in `ready` take the short way.
+fn numbers(
+    limits: Limits,
+    count: u32,
+    ready: impl Fn(u32) -> bool + Send + 'static,
+    work: impl Fn(u32) + Send + Sync + 'static,
+) -> Vec<u32> {
+    let mut out = Vec::new();
+    let end = run(
+        limits,
+        &Stop::default(),
+        QUIET,
+        move |feed| {
+            for number in 0..count {
+                let put = if ready(number) { feed.ready(number, 10) } else { feed.work(number, 10) };
+                put.expect("nobody stops it");
+            }
+            "the end"
+        },
+        move |number: &mut u32| work(*number),
+        same,
+        |event| {
+            if let Event::Item(number) = event {
+                out.push(number);
+            }
+            io::Result::Ok(())
+        },
+    );
+    assert_eq!(end.expect("no output error"), End::Complete("the end"));
+    out
+}
+
+#[test]
+fn nothing_in_nothing_out() {
+    assert!(numbers(LIMITS, 0, |_| false, |_| ()).is_empty());
+}
+
+#[test]
+fn a_late_first_item_keeps_the_order_and_the_window_full_but_not_fuller() {
+    static STARTED: AtomicUsize = AtomicUsize::new(0);
+    let gate = Arc::new(Barrier::new(2));
+    let (first, last) = (gate.clone(), gate);
+    let out = numbers(
+        LIMITS,
+        100,
+        |_| false,
+        move |number| {
+            STARTED.fetch_add(1, Ordering::SeqCst);
+            match number {
+                0 => {
+                    first.wait();
+                    // All that fits behind the first one has begun, and nothing more could.
+                    assert!(STARTED.load(Ordering::SeqCst) <= LIMITS.items);
+                }
+                7 => drop(last.wait()),
+                _ => {}
+            }
+        },
+    );
+    assert_eq!(out, (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_panic_costs_one_outcome() {
+    let mut out = Vec::new();
+    let end = run(
+        LIMITS,
+        &Stop::default(),
+        QUIET,
+        |feed| (0..20u32).try_for_each(|number| feed.work(number, 1)),
+        |number: &mut u32| if *number == 7 { std::panic::resume_unwind(Box::new("seven")) } else { *number * 2 },
+        |done| (done.job, done.outcome),
+        |event| {
+            if let Event::Item(item) = event {
+                out.push(item);
+            }
+            io::Result::Ok(())
+        },
+    );
+    assert_eq!(end.expect("no output error"), End::Complete(Ok(())));
+    let want: Vec<_> = (0..20).map(|number| (number, (number != 7).then_some(number * 2))).collect();
+    assert_eq!(out, want);
+}
+
+#[test]
+fn a_failing_sink_ends_the_source() {
+    let (told, closed) = std::sync::mpsc::channel();
+    let end = run(
+        LIMITS,
+        &Stop::default(),
+        QUIET,
+        move |feed| {
+            let result = (0..).try_for_each(|number: u32| feed.work(number, 1));
+            told.send(result).expect("the test waits");
+        },
+        |_: &mut u32| (),
+        same,
+        |event| match event {
+            Event::Item(5) => Err(io::Error::from(io::ErrorKind::BrokenPipe)),
+            _ => Ok(()),
+        },
+    );
+    assert_eq!(end.map_err(|error| error.kind()).err(), Some(io::ErrorKind::BrokenPipe));
+    assert_eq!(closed.recv_timeout(Duration::from_secs(10)), Ok(Err(Closed)));
+}
+
+#[test]
+fn a_panicking_source_is_told() {
+    let end = run(
+        LIMITS,
+        &Stop::default(),
+        QUIET,
+        |feed| {
+            feed.ready(1u32, 1).expect("nobody stops it");
+            std::panic::resume_unwind(Box::new("source"));
+        },
+        |_: &mut u32| (),
+        same,
+        |_| io::Result::Ok(()),
+    );
+    assert!(matches!(end, Ok(End::<()>::SourcePanicked)));
+}
+
+#[test]
+fn a_stop_waits_neither_for_the_source_nor_for_workers() {
+    let stop = Stop::default();
+    let (hang, hold) = (Arc::new(Barrier::new(3)), Stop::default());
+    let (in_source, in_work) = (hang.clone(), hang);
+    let mut out = Vec::new();
+    let end = run(
+        LIMITS,
+        &stop,
+        QUIET,
+        move |feed| {
+            for number in 0..4u32 {
+                feed.work(number, 1).expect("not yet");
+            }
+            in_source.wait();
+        },
+        move |number: &mut u32| {
+            if *number == 2 {
+                in_work.wait();
+            }
+        },
+        same,
+        |event| {
+            match event {
+                Event::Item(number) => out.push(number),
+                // Quiet: all that can come has come.
+                Event::Idle => {
+                    stop.now();
+                    hold.now();
+                }
+            }
+            io::Result::Ok(())
+        },
+    );
+    assert!(matches!(end, Ok(End::Stopped)));
+    assert!(hold.pulled());
+    assert_eq!(out, [0, 1]);
+}
+
+#[test]
+fn unordered_gives_the_same_items() {
+    let out = numbers(Limits { ordered: false, ..LIMITS }, 500, |n| n % 3 == 0, |_| ());
+    assert_eq!(out.len(), 500);
+    assert_eq!(out.into_iter().collect::<HashSet<_>>(), (0..500).collect());
+}
+
+#[test]
+fn a_heavy_item_passes_alone() {
+    let out = numbers(Limits { bytes: 5, ..LIMITS }, 20, |_| false, |_| ());
+    assert_eq!(out, (0..20).collect::<Vec<_>>());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn any_delays_any_limits_same_order(
+        delays in prop::collection::vec(0..300u64, 0..60),
+        ready in prop::collection::vec(any::<bool>(), 60),
+        threads in 1..6usize, items in 1..10usize, bytes in 1..100usize,
+    ) {
+        let count = delays.len() as u32;
+        let work = move |number: u32| std::thread::sleep(Duration::from_micros(delays[number as usize]));
+        let out = numbers(Limits { threads, items, bytes, ordered: true }, count, move |n| ready[n as usize], work);
+        prop_assert_eq!(out, (0..count).collect::<Vec<_>>());
+    }
+}
