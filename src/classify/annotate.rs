@@ -1,0 +1,180 @@
+//! Grafting a verdict onto a message: the one place where bytes of a message change.
+
+use crate::classify::{Answer, answer};
+use crate::message::{self, Edit, Message};
+
+/// How much of a server's answer is taken over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Apply {
+    /// The verdict and other fields of ours.
+    #[default]
+    Verdict,
+    /// These, and a tag that the server put into the Subject.
+    Subject,
+    /// The server's whole message.
+    Message,
+}
+
+/// How messages are annotated.
+#[derive(Clone, Debug)]
+pub struct Annotate {
+    /// Name of the field that carries the verdict.
+    pub header: String,
+    /// Rename fields of ours that stand in a message already to `X-Old-…` rather than removing them.
+    pub keep_forged: bool,
+    /// How much of the answer is taken over.
+    pub apply: Apply,
+}
+
+impl Default for Annotate {
+    fn default() -> Self {
+        Annotate { header: answer::CLASSIFICATION.to_owned(), keep_forged: false, apply: Apply::default() }
+    }
+}
+
+/// A message on its way out: bytes and the edits to write them with.
+#[derive(Debug, Default)]
+pub struct Edits {
+    /// What replaces the message altogether (`--apply message`).
+    pub instead: Option<Vec<u8>>,
+    /// Changes to the message, or to what replaces it.
+    pub edits: Vec<Edit>,
+}
+
+impl Annotate {
+    /// Finds the parts of a message.
+    pub fn parse<'a>(&self, bytes: &'a [u8]) -> Message<'a> {
+        Message::parse(bytes, &self.header)
+    }
+
+    /// What is done to a message that gets no verdict: forged fields go (or are renamed), all else stays.
+    pub fn unclassified(&self, message: &Message) -> Edits {
+        let edits = if self.keep_forged { message.with_ours_renamed() } else { message.without_ours() };
+        Edits { instead: None, edits }
+    }
+
+    /// What is done to a message that gets a verdict.
+    pub fn classified(&self, message: &Message, answer: &Answer) -> Edits {
+        let verdict = format!("{}: {}", self.header, answer.verdict.text);
+        let fields = || [verdict.as_bytes()].into_iter().chain(answer.fields.iter().map(Vec::as_slice));
+        match (self.apply, &answer.message) {
+            (Apply::Message, Some(theirs)) => {
+                let text = enclosed_like(message, theirs);
+                let new = self.parse(&text);
+                let mut edits = new.without_ours();
+                new.insert_fields(&mut edits, fields());
+                Edits { edits, instead: Some(text) }
+            }
+            (apply, theirs) => {
+                let Edits { mut edits, .. } = self.unclassified(message);
+                if let (Apply::Subject, Some(theirs)) = (apply, theirs)
+                    && let Some(edit) = subject_edit(message, theirs)
+                {
+                    edits.insert(edits.partition_point(|other| other.range.start < edit.range.start), edit);
+                }
+                message.insert_fields(&mut edits, fields());
+                Edits { instead: None, edits }
+            }
+        }
+    }
+}
+
+/// The server's message in the place of the original: under the original's From_ line, with lines that would begin
+/// another message quoted, and ending as the original does.
+fn enclosed_like(message: &Message, theirs: &[u8]) -> Vec<u8> {
+    let new = Message::parse(theirs, answer::CLASSIFICATION);
+    let mut text = message.envelope().to_vec();
+    for line in theirs[new.envelope().len()..].split_inclusive(|&byte| byte == b'\n') {
+        if line.starts_with(b"From ") && !message.envelope().is_empty() {
+            text.push(b'>');
+        }
+        text.extend_from_slice(line);
+    }
+    if message::ends_in_empty_line(message.bytes()) {
+        let eol = message::Eol::at_end_of(message.bytes()).unwrap_or(message::Eol::Lf);
+        while !message::ends_in_empty_line(&text) {
+            text.extend_from_slice(eol.bytes());
+        }
+    }
+    text
+}
+
+/// The edit that takes over a tag the server has put before the Subject, if it has. A message without a Subject gets
+/// none, and one that carries the tag already is left alone.
+fn subject_edit(message: &Message, theirs: &[u8]) -> Option<Edit> {
+    let field = message.field("Subject")?;
+    let old = message::clean_value(field.value);
+    let (old, new) = (squeezed(&old), squeezed(&answer::subject(theirs)?));
+    let tag = new.strip_suffix(old.as_slice())?;
+    if tag.is_empty() || old.starts_with(tag) {
+        return None;
+    }
+    let blanks = field.value.iter().take_while(|&&byte| matches!(byte, b' ' | b'\t')).count();
+    let at = field.range.end - field.value.len() + blanks;
+    Some(Edit { range: at..at, text: tag.to_vec() })
+}
+
+/// The text with each run of white space as one blank: what is left of a Subject after it was folded anew.
+fn squeezed(text: &[u8]) -> Vec<u8> {
+    let words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(&b' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::verdict::Verdict;
+
+    fn answer(message: &str) -> Answer {
+        Answer {
+            verdict: Verdict::parse("spam; 0.95").expect("a verdict"),
+            fields: Vec::new(),
+            message: Some(message.as_bytes().to_vec()),
+            method: "filter",
+            server: None,
+            took: Duration::ZERO,
+        }
+    }
+
+    fn applied(apply: Apply, ours: &str, theirs: &str) -> String {
+        let annotate = Annotate { apply, ..Annotate::default() };
+        let Edits { instead, edits } = annotate.classified(&annotate.parse(ours.as_bytes()), &answer(theirs));
+        let bytes = message::edited(instead.as_deref().unwrap_or(ours.as_bytes()), &edits);
+        String::from_utf8(bytes).expect("text")
+    }
+
+    #[test]
+    fn a_subject_tag_is_taken_over_once_and_keeps_the_folds() {
+        let theirs = "Subject: spam, a long one\nX-Other: 1\n\n";
+        let field = "X-Spambayes-Classification: spam; 0.95\n";
+        for (ours, want) in [
+            ("Subject: a\n\tlong one\n\nb", format!("Subject: spam, a\n\tlong one\n{field}\nb")),
+            ("Subject: spam, a long one\n\nb", format!("Subject: spam, a long one\n{field}\nb")),
+            ("Subject: another\n\nb", format!("Subject: another\n{field}\nb")),
+            ("A: 1\n\nb", format!("A: 1\n{field}\nb")),
+        ] {
+            assert_eq!(applied(Apply::Subject, ours, theirs), want);
+        }
+        assert_eq!(
+            applied(Apply::Subject, "Subject: \r\n x\r\n\r\nb", "Subject: spam,x\r\n\r\n"),
+            "Subject: spam,\r\n x\r\nX-Spambayes-Classification: spam; 0.95\r\n\r\nb"
+        );
+    }
+
+    #[test]
+    fn a_whole_message_is_fitted_into_its_place() {
+        let ours = "From a@b Mon\nA: 1\n\n>From x\n\n";
+        let theirs = "From z\nA: 1\nX-Spambayes-Classification: spam; 0.95\nB: 2\n\nFrom x\n>From y\n";
+        let want = "From a@b Mon\nA: 1\nB: 2\nX-Spambayes-Classification: spam; 0.95\n\n>From x\n>From y\n\n";
+        assert_eq!(applied(Apply::Message, ours, theirs), want);
+    }
+
+    #[test]
+    fn by_default_nothing_but_fields_is_taken() {
+        let ours = "A: 1\n\nb\n";
+        let want = "A: 1\nX-Spambayes-Classification: spam; 0.95\n\nb\n";
+        assert_eq!(applied(Apply::Verdict, ours, "A: 2\nSubject: spam,x\n\nc\n"), want);
+    }
+}

@@ -1,0 +1,80 @@
+//! Where verdicts come from, and how they get into a message.
+//!
+//! [`annotate`] is the only place that grafts a verdict onto a message; [`remote`] asks XML-RPC servers.
+
+pub mod annotate;
+mod answer;
+mod health;
+mod method;
+pub mod remote;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::verdict::Verdict;
+
+pub use method::Method;
+
+/// Gives verdicts. Called from many threads at once.
+pub trait Classifier: Send + Sync {
+    /// The verdict on a message that holds no fields of ours.
+    fn classify(&self, message: &[u8]) -> Result<Answer, Refusal>;
+
+    /// What is worth telling the user since the last call, each thing once.
+    fn notes(&self) -> Vec<String>;
+
+    /// What was done so far.
+    fn usage(&self) -> Usage;
+}
+
+/// A verdict and what came with it.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// More fields of ours from the answer, as `NAME: VALUE`, folds written with LF.
+    pub fields: Vec<Vec<u8>>,
+    /// The whole message as the server gave it back, where it gave one and it was asked for.
+    pub message: Option<Vec<u8>>,
+    /// How it was asked for.
+    pub method: &'static str,
+    /// Who gave it: a server's URL without its password.
+    pub server: Option<Arc<str>>,
+    /// How long the whole call took, repeats included.
+    pub took: Duration,
+}
+
+/// Why there is no verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What sort of trouble: those of one kind are told once, with a count.
+    pub kind: &'static str,
+    /// What to tell the user.
+    pub text: String,
+    /// Who was asked last.
+    pub server: Option<Arc<str>>,
+}
+
+/// Counts of what a classifier did.
+#[derive(Clone, Debug, Default)]
+pub struct Usage {
+    /// Per server; empty for the engine.
+    pub servers: Vec<ServerUsage>,
+    /// Calls that were repeated after a failure.
+    pub retries: u64,
+}
+
+/// Counts of what was asked of one server.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ServerUsage {
+    /// Its URL without the password.
+    pub url: String,
+    /// Connections opened.
+    pub connections: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Messages classified.
+    pub classified: u64,
+    /// Calls that failed.
+    pub failures: u64,
+}
