@@ -1,10 +1,11 @@
 //! hamsift splits an mbox, classifies its messages concurrently through a pool of persistent XML-RPC connections, and
 //! writes the annotated mbox back out, in order, byte for byte.
-//!
-//! Rooms, lowest layer first; a room uses only rooms above it in this list:
 #![forbid(unsafe_code)]
 
+pub mod classify;
 pub mod exit;
+pub mod mbox;
 pub mod message;
 pub mod pipeline;
 pub mod verdict;
+pub mod xmlrpc;
