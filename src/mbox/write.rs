@@ -71,6 +71,11 @@ impl<W: Write> Writer<W> {
         &mut self.out
     }
 
+    /// The writer below, for good.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
     fn remember(&mut self, bytes: &[u8]) {
         self.written += bytes.len() as u64;
         self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL)..]);

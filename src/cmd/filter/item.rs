@@ -1,0 +1,150 @@
+//! What walks through the pipeline of `filter`: messages to be classified, and all there is to write, in order.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::classify::annotate::{Annotate, Edits};
+use crate::classify::{Answer, Classifier, Refusal};
+use crate::mbox::Doubt;
+use crate::message::{self, Message};
+use crate::pipeline::Done;
+
+/// Where a message stands in the input.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Number of the message, from 1, over all inputs.
+    pub seq: u64,
+    /// Number of the input, from 0.
+    pub file: usize,
+    /// Where it begins in the (unpacked) input.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// Why the line that begins it may be none that begins a message.
+    pub doubt: Option<Doubt>,
+    /// Whether it begins with a From_ line.
+    pub has_from_line: bool,
+    /// Whether it is the first of its mailbox.
+    pub is_first: bool,
+}
+
+/// A message to be classified.
+#[derive(Debug)]
+pub struct Job {
+    /// Where it stands.
+    pub place: Place,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What became of a message.
+#[derive(Debug)]
+pub enum Fate {
+    /// It has a verdict.
+    Classified(Answer),
+    /// It should have had one.
+    Unclassified(Refusal),
+    /// There was nothing to classify.
+    Skipped,
+}
+
+/// What a worker made of a message.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What became of it.
+    pub fate: Fate,
+    /// How it is written.
+    pub edits: Edits,
+    /// Its Message-ID, where a report wants it.
+    pub id: Option<String>,
+}
+
+/// What there is to write, in order.
+#[derive(Debug)]
+pub enum Item {
+    /// A mailbox begins.
+    Begin(usize),
+    /// A mailbox ends. `closed`: it has to end in an empty line, because another process writes what follows.
+    End {
+        /// See above.
+        closed: bool,
+    },
+    /// Text before the first message.
+    Preamble(Vec<u8>),
+    /// Messages that are only passed through, as they are to be written.
+    Batch(Batch),
+    /// A message.
+    Message(Box<Job>, Outcome),
+    /// A piece of a message too large to be held, as it is to be written. With the last one comes what is known of
+    /// the message.
+    Piece(Vec<u8>, Option<Box<(Place, Outcome)>>),
+}
+
+/// Messages one after the other that no worker has to see.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Their bytes.
+    pub bytes: Vec<u8>,
+    /// The length they had.
+    pub length: u64,
+    /// How many they are.
+    pub messages: u64,
+    /// Where those stand whose beginning is doubtful.
+    pub doubts: Vec<Place>,
+}
+
+/// What each worker does with a message.
+pub struct Worker {
+    /// How messages are annotated.
+    pub annotate: Annotate,
+    /// Who gives verdicts.
+    pub classifier: Arc<dyn Classifier>,
+    /// Whether the Message-ID is wanted.
+    pub wants_id: bool,
+}
+
+impl Worker {
+    /// Classifies one message.
+    pub fn classify(&self, job: &Job) -> Outcome {
+        let message = self.annotate.parse(&job.bytes);
+        let id = self.id(&message);
+        if message.is_bare() || (job.place.is_first && message.is_store_record()) {
+            return Outcome { fate: Fate::Skipped, edits: self.annotate.unclassified(&message), id };
+        }
+        let cleaned = message.has_ours().then(|| message::edited(&job.bytes, &message.without_ours()));
+        let text = cleaned.as_deref().unwrap_or(&job.bytes);
+        let result = catch_unwind(AssertUnwindSafe(|| self.classifier.classify(text)));
+        match result.unwrap_or_else(|_| Err(internal())) {
+            Ok(answer) => {
+                let edits = self.annotate.classified(&message, &answer);
+                Outcome { fate: Fate::Classified(answer), edits, id }
+            }
+            Err(refusal) => {
+                Outcome { fate: Fate::Unclassified(refusal), edits: self.annotate.unclassified(&message), id }
+            }
+        }
+    }
+
+    /// The Message-ID, where it is wanted.
+    pub fn id(&self, message: &Message) -> Option<String> {
+        let field = message.field("Message-ID").filter(|_| self.wants_id)?;
+        let value = message::clean_value(field.value);
+        let text = String::from_utf8_lossy(value.trim_ascii()).into_owned();
+        Some(text).filter(|text| !text.is_empty())
+    }
+}
+
+/// A worker's result in its place. Where even taking the message apart panicked, it goes out as it came.
+pub fn finish(done: Done<Job, Outcome>) -> Item {
+    let outcome = done.outcome.unwrap_or_else(|| Outcome {
+        fate: Fate::Unclassified(internal()),
+        edits: Edits::default(),
+        id: None,
+    });
+    Item::Message(Box::new(done.job), outcome)
+}
+
+fn internal() -> Refusal {
+    let text = "internal error in hamsift; the message is kept as it is (please report this)";
+    Refusal { kind: "internal error", text: text.to_owned(), server: None }
+}

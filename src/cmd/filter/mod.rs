@@ -1,0 +1,215 @@
+//! `hamsift filter`: reader → workers → writer, in order, over one or several mailboxes.
+
+mod count;
+mod item;
+mod read;
+mod tally;
+mod write;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use self::item::Worker;
+use self::read::{Reading, Stopped, input_error};
+use self::tally::{Report, Tally};
+use self::write::{Destination, Sink, SinkError};
+use super::{classifier, signals};
+use crate::classify::Classifier;
+use crate::cli::{FilterArgs, FromRuleArg, MOST_PARALLEL, Shard};
+use crate::exit::{Exit, Failure};
+use crate::input::Source;
+use crate::mbox::{FromRule, Rules};
+use crate::output::{self, Output};
+use crate::pipeline::{self, End, Limits, Stop};
+use crate::report::{Progress, Teller};
+
+/// Messages under way at once: enough that one slow message does not stop the others soon.
+const WINDOW_ITEMS: usize = 4096;
+/// Bytes of messages under way at once.
+const WINDOW_BYTES: usize = 12 << 20;
+/// Output waits no longer than this for more to go with it.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// What is to be done: nothing invalid is left in it.
+struct Plan {
+    inputs: Vec<Source>,
+    parallel: usize,
+    range: Option<Range<u64>>,
+    /// Length of all inputs, where it is known.
+    length: Option<u64>,
+    args: FilterArgs,
+}
+
+/// Runs the command.
+pub fn run(mut args: FilterArgs) -> anyhow::Result<Exit> {
+    let capped = args.parallel > MOST_PARALLEL;
+    let parallel = args.parallel.min(MOST_PARALLEL);
+    let classifier =
+        if args.dry_run { None } else { Some(classifier::open(&args.classifier, parallel)?) };
+    let inputs = inputs(std::mem::take(&mut args.mailboxes));
+    let length = check_inputs(&inputs)?;
+    let range = args.shard.map(|shard| range(shard, length)).transpose()?;
+    let plan = Plan { inputs, parallel, range, length, args };
+    check_outputs(&plan)?;
+    let tell = &plan.args.tell;
+    let progress = Progress::new(plan.args.progress.into(), plan.length).filter(|_| !tell.quiet);
+    let teller = Arc::new(Teller::new(tell.volume(), tell.color.into(), progress));
+    if capped {
+        teller.note(&format!("-n {MOST_PARALLEL} is the most; going on with that"));
+    }
+    match classifier {
+        None => count::run(&plan, &teller),
+        Some(classifier) => annotate(&plan, &teller, classifier),
+    }
+}
+
+fn inputs(mailboxes: Vec<PathBuf>) -> Vec<Source> {
+    if mailboxes.is_empty() {
+        return vec![Source::Stdin];
+    }
+    mailboxes.into_iter().map(Source::from_argument).collect()
+}
+
+/// Opens each input once, so that a missing one is known before anything is done; returns their length in all, where
+/// it is known. Standard input is left alone: reading its beginning would take it away.
+fn check_inputs(inputs: &[Source]) -> anyhow::Result<Option<u64>> {
+    let mut sum = Some(0);
+    for source in inputs {
+        let length = match source {
+            Source::Stdin => output::metadata_of(std::io::stdin()).ok().filter(|m| m.is_file()).map(|m| m.len()),
+            Source::Path(path) => {
+                let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file() || metadata.is_dir());
+                // Opening a FIFO would wait for its writer, and closing it again would lose him.
+                if is_file { source.open().map_err(|error| input_error(&error))?.length } else { exists(source, path)? }
+            }
+        };
+        sum = sum.zip(length).map(|(sum, length)| sum + length);
+    }
+    Ok(sum)
+}
+
+fn exists(source: &Source, path: &Path) -> anyhow::Result<Option<u64>> {
+    match path.metadata() {
+        Ok(_) => Ok(None),
+        Err(error) => Err(Failure::new(Exit::NoInput, format!("{}: {error}", source.name()))),
+    }
+}
+
+fn range(shard: Shard, length: Option<u64>) -> anyhow::Result<Range<u64>> {
+    let length = length.ok_or_else(|| {
+        Failure::new(Exit::Usage, "--shard needs mailboxes whose length is known: files that are not packed")
+    })?;
+    let bound = |number: u64| (u128::from(length) * u128::from(number) / u128::from(shard.of)) as u64;
+    // The last one reaches beyond the end, for mail that arrives meanwhile.
+    let end = if shard.number == shard.of { u64::MAX } else { bound(shard.number) };
+    Ok(bound(shard.number - 1)..end)
+}
+
+/// No output may be one of the inputs, or another output.
+fn check_outputs(plan: &Plan) -> anyhow::Result<()> {
+    let args = &plan.args;
+    let mut known: Vec<_> = Vec::new();
+    for source in &plan.inputs {
+        let metadata = match source {
+            Source::Stdin => output::metadata_of(std::io::stdin()).ok(),
+            Source::Path(path) => path.metadata().ok(),
+        };
+        known.extend(metadata.map(|metadata| (metadata, source.name())));
+    }
+    let files = [("--output", &args.output), ("--report", &args.report), ("--stats", &args.stats)];
+    let to_stdout = args.output.is_none() && args.sort.is_none() && !args.in_place && !args.dry_run;
+    let stdout = to_stdout.then(|| output::metadata_of(std::io::stdout()).ok()).flatten();
+    let outputs = files.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?.metadata().ok()?)));
+    for (option, metadata) in stdout.map(|metadata| ("standard output", metadata)).into_iter().chain(outputs) {
+        if let Some((_, name)) = known.iter().find(|(other, _)| output::same_file(&metadata, other)) {
+            return Err(Failure::new(Exit::Usage, format!("{option} is the same file as {name}")));
+        }
+        known.push((metadata, option.to_owned()));
+    }
+    Ok(())
+}
+
+fn rules(args: &FilterArgs) -> Rules {
+    let from_rule = match args.from_rule {
+        FromRuleArg::Auto => FromRule::Auto,
+        FromRuleArg::Strict => FromRule::Strict,
+        FromRuleArg::Formail => FromRule::Formail,
+        FromRuleArg::Any => FromRule::Any,
+    };
+    Rules {
+        from_rule,
+        anywhere: args.anywhere,
+        ignore_content_length: args.ignore_content_length,
+        min_fields: args.min_fields,
+    }
+}
+
+/// Adds what was being done to an error that ends in this status.
+fn cannot(exit: Exit, what: &str, path: &Path, error: &std::io::Error) -> anyhow::Error {
+    Failure::new(exit, format!("cannot {what} {}: {error}", path.display()))
+}
+
+fn create_report(args: &FilterArgs) -> anyhow::Result<Option<Report>> {
+    let create = |path: &PathBuf| {
+        Report::create(path).map_err(|error| cannot(Exit::CannotCreate, "create", path, &error))
+    };
+    args.report.as_ref().map(create).transpose()
+}
+
+/// Created before the run, so that a bad path is known in time.
+fn create_stats(args: &FilterArgs) -> anyhow::Result<Option<File>> {
+    let create = |path: &PathBuf| {
+        File::create(path).map_err(|error| cannot(Exit::CannotCreate, "create", path, &error))
+    };
+    args.stats.as_ref().map(create).transpose()
+}
+
+fn open_destination(args: &FilterArgs) -> anyhow::Result<Destination> {
+    match (&args.sort, &args.output) {
+        (Some(folder), _) => Destination::sorted(folder)
+            .map_err(|error| cannot(Exit::CannotCreate, "sort into", folder, &error)),
+        (None, Some(path)) => {
+            let output = Output::file(path).map_err(|error| cannot(Exit::CannotCreate, "create", path, &error))?;
+            Ok(Destination::one(output))
+        }
+        (None, None) => Ok(Destination::one(Output::stdout().context("standard output")?)),
+    }
+}
+
+fn annotate(plan: &Plan, teller: &Arc<Teller>, classifier: Arc<dyn Classifier>) -> anyhow::Result<Exit> {
+    let args = &plan.args;
+    let (report, stats) = (create_report(args)?, create_stats(args)?);
+    let stop = Stop::default();
+    let caught = signals::pull(stop.clone())?;
+    let worker = Arc::new(Worker {
+        annotate: classifier::annotate(&args.classifier),
+        classifier: classifier.clone(),
+        wants_id: report.is_some(),
+    });
+    let mut run = Run { plan, teller, worker, stop, tally: Tally::new(), report };
+    let (mut exit, written) = run.filter(plan.inputs.clone(), open_destination(args)?)?;
+    let Run { tally, report, .. } = run;
+    teller.end_progress();
+    classifier.notes().iter().for_each(|note| teller.note(note));
+    exit = exit.and(finish_reports(plan, teller, &tally, report, stats, &classifier.usage(), written));
+    teller.trouble_counts();
+    if let Some(signal) = caught.exit() {
+        let next = args.skip + tally.messages();
+        let go_on = match (args.unordered, args.only.is_empty()) {
+            (true, _) => "written in no order, so there is no number to go on with".to_owned(),
+            _ => format!("to go on: --skip {next}"),
+        };
+        teller.error(&format!("interrupted after {} messages; {go_on}", tally.messages()));
+        exit = signal;
+    } else if exit == Exit::Ok && tally.unclassified > 0 {
+        exit = Exit::TempFail;
+    }
+    teller.note(&tally.summary(&classifier.usage()));
+    Ok(exit)
+}

@@ -1,0 +1,229 @@
+//! The source of the pipeline: splits the inputs and decides what has to be classified.
+
+use std::sync::Arc;
+
+use super::item::{Batch, Fate, Item, Job, Outcome, Place, Worker};
+use crate::classify::annotate::Edits;
+use crate::exit::{Exit, Failure};
+use crate::input::{Damage, Input, InputError, Source};
+use crate::mbox::{Part, Piece, Rules, SplitError, Splitter};
+use crate::message;
+use crate::pipeline::{Closed, Feed};
+
+/// What is read, and what of it.
+pub struct Reading {
+    /// The mailboxes.
+    pub inputs: Vec<Source>,
+    /// Where messages begin.
+    pub rules: Rules,
+    /// Larger messages are passed through, bytes.
+    pub max_size: u64,
+    /// Messages left out at the beginning.
+    pub skip: u64,
+    /// Messages taken after that.
+    pub total: u64,
+    /// The bytes that messages have to begin in, over all inputs.
+    pub range: Option<std::ops::Range<u64>>,
+    /// Whether messages that are only passed through may go in batches, unnamed.
+    pub batches: bool,
+    /// What each worker does.
+    pub worker: Arc<Worker>,
+}
+
+/// Why reading stopped before the end.
+pub enum Stopped {
+    /// The sink wants no more.
+    Closed,
+    /// An input cannot be read.
+    Failed(anyhow::Error),
+}
+
+impl From<Closed> for Stopped {
+    fn from(Closed: Closed) -> Self {
+        Stopped::Closed
+    }
+}
+
+/// An input's error with its name and exit status.
+pub fn input_error(error: &InputError) -> anyhow::Error {
+    Failure::new(Exit::NoInput, error.to_string())
+}
+
+/// A splitter's error with the place and its exit status.
+pub fn split_error(name: &str, offset: u64, error: &SplitError) -> anyhow::Error {
+    match error {
+        SplitError::NotMbox(format) => Failure::new(Exit::Data, format!("{name} is {format}")),
+        SplitError::Read(error) => {
+            let damage = error.get_ref().and_then(|inner| inner.downcast_ref::<Damage>());
+            let exit = if let Some(Damage::Packed { .. }) = damage { Exit::Data } else { Exit::Io };
+            Failure::new(exit, format!("reading {name}, after byte {offset}: {error}"))
+        }
+    }
+}
+
+/// How much of a batch is gathered before it is sent on, bytes.
+const BATCH: usize = 128 << 10;
+
+struct Reader<'a> {
+    plan: &'a Reading,
+    feed: &'a Feed<Job, Outcome, Item>,
+    batch: Batch,
+    /// Messages seen so far, over all inputs.
+    seen: u64,
+    /// Where the current input begins, over all inputs.
+    base: u64,
+    /// A large message is under way, and whether it is taken.
+    large: Option<(Place, Outcome)>,
+    /// Whether the last piece was taken.
+    taking: bool,
+}
+
+/// Reads all inputs into the pipeline.
+pub fn read_all(plan: &Reading, feed: &Feed<Job, Outcome, Item>) -> Result<(), Stopped> {
+    let mut reader =
+        Reader { plan, feed, batch: Batch::default(), seen: 0, base: 0, large: None, taking: false };
+    for (file, source) in plan.inputs.iter().enumerate() {
+        let result = reader.read(file, source);
+        // What has been read is whole and goes out, whatever comes then.
+        reader.flush()?;
+        if !result? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+impl Reader<'_> {
+    /// Reads one input; returns whether the next one is wanted.
+    fn read(&mut self, file: usize, source: &Source) -> Result<bool, Stopped> {
+        let input = source.open().map_err(|error| Stopped::Failed(input_error(&error)))?;
+        let length = input.length;
+        self.feed.ready(Item::Begin(file), 0)?;
+        let mut splitter = splitter(input, self.plan.rules, self.plan.max_size);
+        let mut is_first = true;
+        self.taking = false;
+        loop {
+            if splitter.needs_input() {
+                self.flush()?;
+            }
+            let offset = splitter.offset();
+            let piece = splitter.next_piece();
+            let piece = piece.map_err(|error| Stopped::Failed(split_error(&source.name(), offset, &error)))?;
+            let Some(piece) = piece else { break };
+            if !self.piece(file, piece, is_first)? {
+                return Ok(false);
+            }
+            is_first &= piece.part == Part::Preamble;
+        }
+        self.flush()?;
+        self.base += length.unwrap_or(0);
+        let beyond = self.plan.range.as_ref().is_some_and(|range| self.base >= range.end);
+        let more = file + 1 < self.plan.inputs.len();
+        self.feed.ready(Item::End { closed: beyond && more && self.taking }, 0)?;
+        Ok(!beyond)
+    }
+
+    /// Sends a piece on its way, if it is wanted; returns whether anything further is.
+    fn piece(&mut self, file: usize, piece: Piece<'_>, is_first: bool) -> Result<bool, Closed> {
+        let plan = self.plan;
+        match piece.part {
+            Part::Middle | Part::Last => return self.rest_of_large(piece).map(|()| true),
+            Part::Preamble => {
+                self.taking = plan.skip == 0 && self.in_range(piece.offset);
+                if self.taking {
+                    self.feed.ready(Item::Preamble(piece.bytes.to_vec()), piece.bytes.len())?;
+                }
+                return Ok(true);
+            }
+            Part::Message | Part::First => {}
+        }
+        if plan.range.as_ref().is_some_and(|range| self.base + piece.offset >= range.end) {
+            return Ok(false);
+        }
+        self.seen += 1;
+        if self.seen > plan.skip.saturating_add(plan.total) {
+            return Ok(false);
+        }
+        self.taking = self.seen > plan.skip && self.in_range(piece.offset);
+        if !self.taking {
+            return Ok(true);
+        }
+        let place = Place {
+            seq: self.seen,
+            file,
+            offset: piece.offset,
+            length: piece.bytes.len() as u64,
+            doubt: piece.doubt,
+            has_from_line: piece.has_from_line,
+            is_first,
+        };
+        if piece.part == Part::First {
+            return self.begin_large(place, piece.bytes).map(|()| true);
+        }
+        if place.length <= plan.max_size {
+            self.flush()?;
+            self.feed.work(Job { place, bytes: piece.bytes.to_vec() }, piece.bytes.len())?;
+        } else {
+            self.pass(place, piece.bytes)?;
+        }
+        Ok(true)
+    }
+
+    /// Passes a message on that is not to be classified.
+    fn pass(&mut self, place: Place, bytes: &[u8]) -> Result<(), Closed> {
+        let (Edits { edits, .. }, id) = self.unclassified(bytes);
+        if self.plan.batches && place.has_from_line {
+            self.batch.messages += 1;
+            self.batch.length += place.length;
+            // Writing into a Vec cannot fail.
+            let _ = message::write_edited(bytes, &edits, &mut self.batch.bytes);
+            if place.doubt.is_some() {
+                self.batch.doubts.push(place);
+            }
+            return if self.batch.bytes.len() >= BATCH { self.flush() } else { Ok(()) };
+        }
+        let outcome = Outcome { fate: Fate::Skipped, edits: Edits { instead: None, edits }, id };
+        self.feed.ready(Item::Message(Box::new(Job { place, bytes: bytes.to_vec() }), outcome), bytes.len())
+    }
+
+    fn unclassified(&self, bytes: &[u8]) -> (Edits, Option<String>) {
+        let worker = &self.plan.worker;
+        let message = worker.annotate.parse(bytes);
+        (worker.annotate.unclassified(&message), worker.id(&message))
+    }
+
+    fn begin_large(&mut self, place: Place, bytes: &[u8]) -> Result<(), Closed> {
+        self.flush()?;
+        let (edits, id) = self.unclassified(bytes);
+        let text = message::edited(bytes, &edits.edits);
+        self.large = Some((place, Outcome { fate: Fate::Skipped, edits: Edits::default(), id }));
+        self.feed.ready(Item::Piece(text, None), bytes.len())
+    }
+
+    fn rest_of_large(&mut self, piece: Piece<'_>) -> Result<(), Closed> {
+        let Some((place, _)) = &mut self.large else { return Ok(()) };
+        place.length += piece.bytes.len() as u64;
+        let known = if piece.part == Part::Last { self.large.take() } else { None };
+        self.feed.ready(Item::Piece(piece.bytes.to_vec(), known.map(Box::new)), piece.bytes.len())
+    }
+
+    fn in_range(&self, offset: u64) -> bool {
+        self.plan.range.as_ref().is_none_or(|range| range.contains(&(self.base + offset)))
+    }
+
+    fn flush(&mut self) -> Result<(), Closed> {
+        if self.batch.messages == 0 {
+            return Ok(());
+        }
+        let next = Batch { bytes: Vec::with_capacity(BATCH + (BATCH >> 3)), ..Batch::default() };
+        let batch = std::mem::replace(&mut self.batch, next);
+        let weight = batch.bytes.len();
+        self.feed.ready(Item::Batch(batch), weight)
+    }
+}
+
+/// A splitter that holds messages up to `max_size` whole.
+pub fn splitter(input: Input, rules: Rules, max_size: u64) -> Splitter<Box<dyn std::io::Read + Send>> {
+    Splitter::new(input.reader, rules, usize::try_from(max_size).unwrap_or(usize::MAX))
+}
+

@@ -1,0 +1,249 @@
+//! What is counted and reported about messages: the statistics, the summary, and a row per message.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::item::{Fate, Outcome, Place};
+use crate::classify::{ServerUsage, Usage};
+use crate::report::Latency;
+use crate::verdict::Class;
+
+/// The totals of a run.
+#[derive(Debug)]
+pub struct Tally {
+    started: Instant,
+    /// Messages written or left out on purpose, of each class in the order of [`Class::ALL`].
+    pub classes: [u64; 3],
+    /// Messages that should have got a verdict and have none.
+    pub unclassified: u64,
+    /// Messages with nothing to classify.
+    pub skipped: u64,
+    /// Bytes before the first message of each mailbox.
+    pub preamble_bytes: u64,
+    /// Messages that begin with a doubtful From_ line.
+    pub suspicious: u64,
+    /// Bytes taken from the inputs.
+    pub bytes_in: u64,
+    latency: Latency,
+}
+
+/// The object written by `--stats`.
+#[derive(Debug, Serialize)]
+struct Stats<'a> {
+    messages: u64,
+    classified: u64,
+    ham: u64,
+    unsure: u64,
+    spam: u64,
+    unclassified: u64,
+    skipped: u64,
+    preamble_bytes: u64,
+    suspicious: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    seconds: f64,
+    messages_per_second: f64,
+    parallel: usize,
+    connections: u64,
+    requests: u64,
+    retries: u64,
+    latency_ms: Quantiles,
+    servers: &'a [ServerUsage],
+}
+
+#[derive(Debug, Serialize)]
+struct Quantiles {
+    p50: Option<f64>,
+    p90: Option<f64>,
+    p99: Option<f64>,
+    max: Option<f64>,
+}
+
+impl Tally {
+    /// Starts the clock.
+    pub fn new() -> Tally {
+        Tally {
+            started: Instant::now(),
+            classes: [0; 3],
+            unclassified: 0,
+            skipped: 0,
+            preamble_bytes: 0,
+            suspicious: 0,
+            bytes_in: 0,
+            latency: Latency::default(),
+        }
+    }
+
+    /// Counts a message.
+    pub fn count(&mut self, place: &Place, fate: &Fate) {
+        self.bytes_in += place.length;
+        self.suspicious += u64::from(place.doubt.is_some());
+        match fate {
+            Fate::Skipped => self.skipped += 1,
+            Fate::Unclassified(_) => self.unclassified += 1,
+            Fate::Classified(answer) => {
+                self.classes[answer.verdict.class as usize] += 1;
+                self.latency.add(answer.took);
+            }
+        }
+    }
+
+    /// Messages with a verdict.
+    pub fn classified(&self) -> u64 {
+        self.classes.iter().sum()
+    }
+
+    /// All messages.
+    pub fn messages(&self) -> u64 {
+        self.classified() + self.unclassified + self.skipped
+    }
+
+    /// The summary, in a line.
+    pub fn summary(&self, usage: &Usage) -> String {
+        let [ham, unsure, spam] = self.classes;
+        let (elapsed, connections) = (self.elapsed(), connections(usage));
+        format!(
+            "{} messages: {ham} ham, {unsure} unsure, {spam} spam, {} unclassified, {} skipped; {:.1} messages/s; \
+             {connections} connection{}",
+            self.messages(),
+            self.unclassified,
+            self.skipped,
+            self.messages() as f64 / elapsed,
+            if connections == 1 { "" } else { "s" },
+        )
+    }
+
+    /// Writes the statistics as JSON.
+    pub fn write_stats(&self, out: &mut impl Write, usage: &Usage, parallel: usize, written: u64) -> io::Result<()> {
+        let [ham, unsure, spam] = self.classes;
+        let quantile = |share| self.latency.quantile(share).map(thousandths);
+        let stats = Stats {
+            messages: self.messages(),
+            classified: self.classified(),
+            ham,
+            unsure,
+            spam,
+            unclassified: self.unclassified,
+            skipped: self.skipped,
+            preamble_bytes: self.preamble_bytes,
+            suspicious: self.suspicious,
+            bytes_in: self.bytes_in,
+            bytes_out: written,
+            seconds: thousandths(self.elapsed()),
+            messages_per_second: thousandths(self.messages() as f64 / self.elapsed()),
+            parallel,
+            connections: connections(usage),
+            requests: usage.servers.iter().map(|server| server.requests).sum(),
+            retries: usage.retries,
+            latency_ms: Quantiles {
+                p50: quantile(0.5),
+                p90: quantile(0.9),
+                p99: quantile(0.99),
+                max: self.latency.max().map(thousandths),
+            },
+            servers: &usage.servers,
+        };
+        serde_json::to_writer(&mut *out, &stats)?;
+        out.write_all(b"\n")
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.started.elapsed().max(Duration::from_micros(1)).as_secs_f64()
+    }
+}
+
+fn connections(usage: &Usage) -> u64 {
+    usage.servers.iter().map(|server| server.connections).sum()
+}
+
+fn thousandths(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
+}
+
+/// A row of `--report`.
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    seq: u64,
+    file: &'a str,
+    offset: u64,
+    length: u64,
+    message_id: Option<String>,
+    class: Option<&'static str>,
+    score: Option<f64>,
+    method: Option<&'static str>,
+    server: Option<&'a str>,
+    ms: Option<f64>,
+    error: Option<String>,
+}
+
+/// Writes a row per message, as JSON lines or CSV.
+#[derive(Debug)]
+pub enum Report {
+    /// JSON, an object per line.
+    Json(BufWriter<File>),
+    /// CSV by RFC 4180, with a header row.
+    Csv(Box<csv::Writer<File>>),
+}
+
+impl Report {
+    /// Creates the file; the ending of its name tells the format.
+    pub fn create(path: &Path) -> io::Result<Report> {
+        let file = File::create(path)?;
+        let is_csv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
+        Ok(if is_csv { Report::Csv(Box::new(csv::Writer::from_writer(file))) } else { Report::Json(BufWriter::new(file)) })
+    }
+
+    /// Writes the row of a message of the input named `file`.
+    pub fn row(&mut self, file: &str, place: &Place, outcome: &Outcome) -> io::Result<()> {
+        let plain = |text: &str| text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect::<String>();
+        let mut row = Row {
+            seq: place.seq,
+            file,
+            offset: place.offset,
+            length: place.length,
+            message_id: outcome.id.as_deref().map(plain),
+            class: None,
+            score: None,
+            method: None,
+            server: None,
+            ms: None,
+            error: None,
+        };
+        match &outcome.fate {
+            Fate::Skipped => {}
+            Fate::Unclassified(refusal) => {
+                row.server = refusal.server.as_deref();
+                row.error = Some(plain(&refusal.text));
+            }
+            Fate::Classified(answer) => {
+                row.class = Some(answer.verdict.class.word());
+                row.score = answer.verdict.score;
+                row.method = Some(answer.method);
+                row.server = answer.server.as_deref();
+                row.ms = Some(thousandths(answer.took.as_secs_f64() * 1000.0));
+            }
+        }
+        match self {
+            Report::Json(out) => {
+                serde_json::to_writer(&mut *out, &row)?;
+                out.write_all(b"\n")
+            }
+            Report::Csv(out) => out.serialize(row).map_err(io::Error::other),
+        }
+    }
+
+    /// Writes what is left.
+    pub fn finish(self) -> io::Result<()> {
+        match self {
+            Report::Json(mut out) => out.flush(),
+            Report::Csv(mut out) => out.flush(),
+        }
+    }
+}
+
+/// The index of a class in [`Tally::classes`] is its place in [`Class::ALL`].
+const _: () = assert!(Class::Ham as usize == 0 && Class::Unsure as usize == 1 && Class::Spam as usize == 2);

@@ -1,0 +1,243 @@
+//! The sink of the pipeline: writes messages where they belong, counts and reports them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::item::{Batch, Fate, Item, Job, Outcome, Place};
+use super::tally::{Report, Tally};
+use crate::classify::Classifier;
+use crate::mbox::Doubt;
+use crate::mbox::write::Writer;
+use crate::message;
+use crate::output::Output;
+use crate::pipeline::Event;
+use crate::report::Teller;
+use crate::verdict::Class;
+
+/// Which side of the work failed.
+#[derive(Debug)]
+pub enum SinkError {
+    /// Nobody reads the output any more.
+    Closed,
+    /// The mailbox cannot be written.
+    Output(io::Error),
+    /// The report cannot be written.
+    Report(io::Error),
+}
+
+impl From<io::Error> for SinkError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => SinkError::Closed,
+            _ => SinkError::Output(error),
+        }
+    }
+}
+
+/// Where messages go.
+#[derive(Debug)]
+pub enum Destination {
+    /// All to one place.
+    One(Box<Writer<Output>>),
+    /// A mailbox per class, in the order of [`Class::ALL`], and one for the rest.
+    Sorted(Box<[Writer<Output>; 4]>),
+}
+
+/// The names of the mailboxes that `--sort` writes.
+const SORTED: [&str; 4] = ["ham.mbox", "unsure.mbox", "spam.mbox", "unclassified.mbox"];
+
+impl Destination {
+    /// One output.
+    pub fn one(output: Output) -> Destination {
+        Destination::One(Box::new(Writer::new(output)))
+    }
+
+    /// Mailboxes in this folder, which is made if need be. None of them may exist.
+    pub fn sorted(folder: &Path) -> io::Result<Destination> {
+        std::fs::create_dir_all(folder)?;
+        let taken = SORTED.map(|name| folder.join(name)).into_iter().find(|path| path.symlink_metadata().is_ok());
+        if let Some(path) = taken {
+            let text = format!("{} exists already; --sort overwrites no mailbox", path.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+        }
+        let open = |name: &str| Output::file(&folder.join(name)).map(Writer::new);
+        let [ham, unsure, spam, rest] = SORTED.map(open);
+        Ok(Destination::Sorted(Box::new([ham?, unsure?, spam?, rest?])))
+    }
+
+    fn writers(&mut self) -> &mut [Writer<Output>] {
+        match self {
+            Destination::One(writer) => std::slice::from_mut(writer),
+            Destination::Sorted(writers) => &mut writers[..],
+        }
+    }
+
+    /// Whether a message without a From_ line has to get one, because others stand beside it.
+    fn is_sorted(&self) -> bool {
+        matches!(self, Destination::Sorted(_))
+    }
+
+    fn written(&mut self) -> u64 {
+        self.writers().iter().map(|writer| writer.written()).sum()
+    }
+}
+
+/// The sink and all it knows.
+pub struct Sink {
+    /// Where messages go.
+    pub destination: Destination,
+    /// Only these classes are written; all if there are none.
+    pub only: Vec<Class>,
+    /// The inputs' names.
+    pub names: Vec<String>,
+    /// The rows, if they are wanted.
+    pub report: Option<Report>,
+    /// The totals.
+    pub tally: Tally,
+    /// How trouble is told.
+    pub teller: Arc<Teller>,
+    /// Asked for notes.
+    pub classifier: Arc<dyn Classifier>,
+    /// Bytes of the inputs before the current one.
+    pub base: u64,
+}
+
+impl Sink {
+    /// Takes what the pipeline brings.
+    pub fn take(&mut self, event: Event<Item>) -> Result<(), SinkError> {
+        match event {
+            Event::Idle => {
+                self.tell_notes();
+                for writer in self.destination.writers() {
+                    io::Write::flush(writer)?;
+                    if writer.get_mut().is_closed() {
+                        return Err(SinkError::Closed);
+                    }
+                }
+                Ok(())
+            }
+            Event::Item(item) => self.item(item),
+        }
+    }
+
+    fn item(&mut self, item: Item) -> Result<(), SinkError> {
+        match item {
+            Item::Begin(_) => {}
+            Item::End { closed } => {
+                for writer in self.destination.writers() {
+                    if closed {
+                        writer.end_in_empty_line()?;
+                    } else {
+                        writer.end_of_mailbox();
+                    }
+                }
+                self.base = self.tally.bytes_in;
+            }
+            Item::Preamble(text) => {
+                self.tally.preamble_bytes += text.len() as u64;
+                self.tally.bytes_in += text.len() as u64;
+                if self.only.is_empty() {
+                    self.writer(None).map_or(Ok(()), |writer| writer.text(&text))?;
+                }
+            }
+            Item::Batch(batch) => self.batch(&batch)?,
+            Item::Message(job, outcome) => self.message(&job, outcome)?,
+            Item::Piece(text, known) => {
+                self.writer(None).map_or(Ok(()), |writer| writer.text(&text))?;
+                if let Some(known) = known {
+                    let (place, outcome) = *known;
+                    self.done(&place, &outcome)?;
+                }
+            }
+        }
+        self.teller.at(self.tally.messages(), self.tally.bytes_in);
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &Batch) -> Result<(), SinkError> {
+        self.writer(None).map_or(Ok(()), |writer| writer.text(&batch.bytes))?;
+        self.tally.skipped += batch.messages;
+        self.tally.bytes_in += batch.length;
+        self.tally.suspicious += batch.doubts.len() as u64;
+        batch.doubts.iter().for_each(|place| self.tell_doubt(place));
+        Ok(())
+    }
+
+    fn message(&mut self, job: &Job, outcome: Outcome) -> Result<(), SinkError> {
+        let class = match &outcome.fate {
+            Fate::Classified(answer) => Some(answer.verdict.class),
+            _ => None,
+        };
+        let enclose = !job.place.has_from_line && (self.names.len() > 1 || self.destination.is_sorted());
+        if let Some(writer) = self.writer(class) {
+            let bytes = outcome.edits.instead.as_deref().unwrap_or(&job.bytes);
+            if enclose {
+                writer.enclose(&message::edited(bytes, &outcome.edits.edits))?;
+            } else {
+                writer.edited(bytes, &outcome.edits.edits)?;
+            }
+        }
+        self.done(&job.place, &outcome)
+    }
+
+    /// Counts, reports and tells of a message that is written.
+    fn done(&mut self, place: &Place, outcome: &Outcome) -> Result<(), SinkError> {
+        self.tally.count(place, &outcome.fate);
+        self.tell_doubt(place);
+        let name = &self.names[place.file];
+        let at = || format!("{name}, message {} at byte {}", place.seq, place.offset);
+        match &outcome.fate {
+            Fate::Unclassified(refusal) => {
+                let from = refusal.server.as_ref().map_or(String::new(), |server| format!("{server}: "));
+                self.teller.trouble(refusal.kind, &at(), &format!("not classified: {from}{}", refusal.text));
+            }
+            Fate::Classified(answer) if self.teller.is_verbose() => {
+                let took = answer.took.as_secs_f64() * 1000.0;
+                self.teller.detail(&format!("{}: {}, {took:.1} ms", at(), answer.verdict.text));
+            }
+            Fate::Skipped if self.teller.is_verbose() => self.teller.detail(&format!("{}: skipped", at())),
+            _ => {}
+        }
+        let report = self.report.as_mut();
+        report.map_or(Ok(()), |report| report.row(name, place, outcome)).map_err(SinkError::Report)?;
+        self.tell_notes();
+        Ok(())
+    }
+
+    /// The writer for a class; none where it is not wanted.
+    fn writer(&mut self, class: Option<Class>) -> Option<&mut Writer<Output>> {
+        if !self.only.is_empty() && class.is_none_or(|class| !self.only.contains(&class)) {
+            return None;
+        }
+        Some(match &mut self.destination {
+            Destination::One(writer) => writer,
+            Destination::Sorted(writers) => &mut writers[class.map_or(Class::ALL.len(), |class| class as usize)],
+        })
+    }
+
+    fn tell_doubt(&self, place: &Place) {
+        let Some(doubt) = place.doubt else { return };
+        let why = match doubt {
+            Doubt::OpenMimePart => "it stands inside an open MIME part",
+            Doubt::NoHeader => "no header field follows it",
+        };
+        let (name, seq, offset) = (&self.names[place.file], place.seq, place.offset);
+        self.teller.detail(&format!("{name}, message {seq} at byte {offset}: its From_ line is doubtful: {why}"));
+    }
+
+    fn tell_notes(&self) {
+        self.classifier.notes().iter().for_each(|note| self.teller.note(note));
+    }
+
+    /// Ends the outputs; returns the bytes written and where an incomplete one was left.
+    pub fn finish(mut self, complete: bool) -> io::Result<(Tally, Option<Report>, u64, Vec<PathBuf>)> {
+        let written = self.destination.written();
+        let outputs = match self.destination {
+            Destination::One(writer) => vec![writer.into_inner()],
+            Destination::Sorted(writers) => writers.map(Writer::into_inner).into(),
+        };
+        let partial = outputs.into_iter().map(|output| output.finish(complete)).collect::<Result<Vec<_>, _>>()?;
+        Ok((self.tally, self.report, written, partial.into_iter().flatten().collect()))
+    }
+}

@@ -1,0 +1,38 @@
+//! The commands: each turns its arguments into a plan, in which nothing invalid is left, and runs it.
+
+mod classifier;
+mod filter;
+mod pipe;
+mod signals;
+
+use std::io;
+
+use clap::CommandFactory;
+
+use crate::cli::{Cli, Command};
+use crate::exit::{self, Exit};
+use crate::report::{Teller, Volume, When};
+
+/// Runs a command and tells how it ended.
+pub fn run(cli: Cli) -> Exit {
+    let result = match cli.command {
+        Command::Filter(args) => filter::run(*args),
+        Command::Pipe(args) => pipe::run(*args),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "hamsift", &mut io::stdout());
+            Ok(Exit::Ok)
+        }
+    };
+    result.unwrap_or_else(|error| {
+        Teller::new(Volume::Quiet, When::Auto, None).error(&format!("{error:#}"));
+        exit::status(&error)
+    })
+}
+
+/// What happens to the command whose arguments are wrong: a filter in a mail pipeline must not lose the message.
+pub fn usage_error(command: Option<&str>) -> Exit {
+    match command {
+        Some("pipe") => pipe::copy_through(),
+        _ => Exit::Usage,
+    }
+}

@@ -1,0 +1,40 @@
+//! Signals that end a run in order.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::exit::Exit;
+use crate::pipeline::Stop;
+
+/// Which signal came, if any.
+#[derive(Clone, Default)]
+pub struct Caught(Arc<AtomicI32>);
+
+impl Caught {
+    /// The exit status for it.
+    pub fn exit(&self) -> Option<Exit> {
+        let number = self.0.load(Ordering::SeqCst);
+        (number != 0).then_some(Exit::Signal(number))
+    }
+}
+
+/// Pulls `stop` on the first SIGINT, SIGTERM or SIGHUP. A second one ends the process at once.
+pub fn pull(stop: Stop) -> io::Result<Caught> {
+    let caught = Caught::default();
+    let seen = caught.clone();
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    thread::Builder::new().name("signals".into()).spawn(move || {
+        for number in signals.forever() {
+            if seen.0.swap(number, Ordering::SeqCst) != 0 {
+                std::process::exit(Exit::Signal(number).code().into());
+            }
+            stop.now();
+        }
+    })?;
+    Ok(caught)
+}

@@ -1,0 +1,2 @@
+//! mbox
+pub mod write;
