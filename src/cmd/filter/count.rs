@@ -1,0 +1,132 @@
+//! `--dry-run`: splits and counts, and asks nobody.
+
+use std::sync::Arc;
+
+use super::item::{Fate, Outcome, Place};
+use super::read::{input_error, split_error, splitter};
+use super::tally::{Report, Tally};
+use super::{Plan, classifier, create_report, create_stats, finish_reports, rules};
+use crate::classify::Usage;
+use crate::classify::annotate::Edits;
+use crate::exit::Exit;
+use crate::input::Source;
+use crate::mbox::{Part, Piece};
+use crate::report::Teller;
+
+struct Count<'a> {
+    plan: &'a Plan,
+    header: String,
+    tally: Tally,
+    report: Option<Report>,
+    /// Messages seen, those left out by `--skip` included.
+    seen: u64,
+    /// Where the current input begins, over all inputs.
+    base: u64,
+    /// A message that came in part.
+    large: Option<(Place, Outcome)>,
+}
+
+/// Counts what a real run would read. Nothing is classified, so all messages are counted as skipped.
+pub fn run(plan: &Plan, teller: &Arc<Teller>) -> anyhow::Result<Exit> {
+    let header = classifier::annotate(&plan.args.classifier).header;
+    let (report, stats) = (create_report(&plan.args)?, create_stats(&plan.args)?);
+    let mut count = Count { plan, header, tally: Tally::new(), report, seen: 0, base: 0, large: None };
+    let mut exit = Exit::Ok;
+    for (file, source) in plan.inputs.iter().enumerate() {
+        match count.input(file, source, teller) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                teller.error(&format!("{error:#}"));
+                exit = crate::exit::status(&error);
+                break;
+            }
+        }
+    }
+    teller.end_progress();
+    let usage = Usage::default();
+    exit = exit.and(finish_reports(plan, teller, &count.tally, count.report, stats, &usage, 0));
+    teller.note(&format!("{} (dry run)", count.tally.summary(&usage)));
+    Ok(exit)
+}
+
+impl Count<'_> {
+    /// Counts one input; returns whether the next one is wanted.
+    fn input(&mut self, file: usize, source: &Source, teller: &Teller) -> anyhow::Result<bool> {
+        let input = source.open().map_err(|error| input_error(&error))?;
+        let length = input.length;
+        let mut splitter = splitter(input, rules(&self.plan.args), self.plan.args.classifier.max_size);
+        loop {
+            let offset = splitter.offset();
+            let piece = splitter.next_piece().map_err(|error| split_error(&source.name(), offset, &error))?;
+            let Some(piece) = piece else { break };
+            if !self.piece(file, &source.name(), piece, teller)? {
+                return Ok(false);
+            }
+        }
+        self.base += length.unwrap_or(0);
+        Ok(true)
+    }
+
+    fn piece(&mut self, file: usize, name: &str, piece: Piece<'_>, teller: &Teller) -> anyhow::Result<bool> {
+        let args = &self.plan.args;
+        let at = self.base + piece.offset;
+        let taken = self.plan.range.as_ref().is_none_or(|range| range.contains(&at));
+        match piece.part {
+            Part::Preamble => {
+                if taken && args.skip == 0 {
+                    self.tally.preamble_bytes += piece.bytes.len() as u64;
+                    self.tally.bytes_in += piece.bytes.len() as u64;
+                }
+                return Ok(true);
+            }
+            Part::Middle | Part::Last => {
+                if let Some((place, _)) = &mut self.large {
+                    place.length += piece.bytes.len() as u64;
+                }
+                if let (Part::Last, Some((place, outcome))) = (piece.part, self.large.take_if(|_| piece.part == Part::Last)) {
+                    self.done(name, &place, &outcome, teller)?;
+                }
+                return Ok(true);
+            }
+            Part::Message | Part::First => {}
+        }
+        if self.plan.range.as_ref().is_some_and(|range| at >= range.end) {
+            return Ok(false);
+        }
+        self.seen += 1;
+        if self.seen > args.skip.saturating_add(args.total.unwrap_or(u64::MAX)) {
+            return Ok(false);
+        }
+        if !taken || self.seen <= args.skip {
+            return Ok(true);
+        }
+        let place = Place {
+            seq: self.seen,
+            file,
+            offset: piece.offset,
+            length: piece.bytes.len() as u64,
+            doubt: piece.doubt,
+            has_from_line: piece.has_from_line,
+            is_first: false,
+        };
+        let id = self.report.as_ref().and_then(|_| super::item::message_id(piece.bytes, &self.header));
+        let outcome = Outcome { fate: Fate::Skipped, edits: Edits::default(), id };
+        if piece.part == Part::First {
+            self.large = Some((place, outcome));
+        } else {
+            self.done(name, &place, &outcome, teller)?;
+        }
+        Ok(true)
+    }
+
+    fn done(&mut self, name: &str, place: &Place, outcome: &Outcome, teller: &Teller) -> anyhow::Result<()> {
+        self.tally.count(place, &outcome.fate);
+        if place.doubt.is_some() {
+            super::write::tell_doubt(teller, name, place);
+        }
+        teller.at(self.tally.messages(), self.tally.bytes_in);
+        let report = self.report.as_mut();
+        Ok(report.map_or(Ok(()), |report| report.row(name, place, outcome))?)
+    }
+}
