@@ -3,9 +3,16 @@
 #![forbid(unsafe_code)]
 
 pub mod classify;
+pub mod cli;
+pub mod cmd;
 pub mod exit;
+pub mod http;
+pub mod input;
+pub mod lock;
 pub mod mbox;
 pub mod message;
+pub mod output;
 pub mod pipeline;
+pub mod report;
 pub mod verdict;
 pub mod xmlrpc;
