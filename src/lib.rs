@@ -2,3 +2,5 @@
 //! writes the annotated mbox back out, in order, byte for byte.
 //!
 //! Rooms, lowest layer first; a room uses only rooms above it in this list:
+
+pub mod http;
