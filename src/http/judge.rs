@@ -1,0 +1,259 @@
+//! Notices a server that answers one connection at a time.
+//!
+//! A single-threaded server with keep-alive (Python's `SimpleXMLRPCServer` with HTTP/1.1, for one) stays with the first
+//! connection of a pool until that closes; the others connect, send, and wait in its backlog for ever. From outside it
+//! looks like this: one kept-alive connection is answered call after call, and a fresh one never is. Then the pool goes
+//! on with one connection, and the calls on the others are sent again over it.
+//!
+//! This file only counts and decides; it touches no socket except to ask whether the peer has closed one.
+
+use std::os::fd::OwnedFd;
+use std::sync::Weak;
+use std::time::{Duration, Instant};
+
+use super::socket::closed_by_peer;
+
+/// A fresh connection is given this long before anything is concluded.
+const PATIENCE: Duration = Duration::from_millis(60);
+/// So many answers on the kept-alive connection meanwhile, and the fresh one is starved.
+const ANSWERS: u64 = 8;
+/// With a slow server, this long and two answers are as good.
+const LONG: Duration = Duration::from_secs(3);
+/// Nothing in flight on the kept-alive connection for so long, and the fresh one still waits.
+const IDLE: Duration = Duration::from_millis(200);
+/// The first time until a second connection is tried again; doubled each time it starves.
+const FIRST_TRIAL: Duration = Duration::from_secs(5);
+const LAST_TRIAL: Duration = Duration::from_secs(600);
+
+/// One open connection.
+#[derive(Debug)]
+struct Live {
+    id: u64,
+    answers: u64,
+    busy: bool,
+    last_answer: Instant,
+    socket: Weak<OwnedFd>,
+}
+
+/// What the pool knows of its open connections, and what it concludes.
+#[derive(Debug)]
+pub(super) struct Judge {
+    connections: usize,
+    live: Vec<Live>,
+    /// Answers on connections that had answered before: proof of keep-alive.
+    kept_answers: u64,
+    last_answered: u64,
+    /// One connection was answered between two answers of another: the server serves several at once.
+    several: bool,
+    trial: Option<(Instant, Duration)>,
+    noted: bool,
+}
+
+impl Judge {
+    pub(super) fn new(connections: usize) -> Self {
+        Self {
+            connections,
+            live: Vec::new(),
+            kept_answers: 0,
+            last_answered: 0,
+            several: false,
+            trial: None,
+            noted: false,
+        }
+    }
+
+    /// A connection was opened. Gives the number to be handed to [`starving`](Self::starving).
+    pub(super) fn opened(&mut self, id: u64, socket: Weak<OwnedFd>, now: Instant) -> u64 {
+        self.live.push(Live { id, answers: 0, busy: true, last_answer: now, socket });
+        self.kept_answers
+    }
+
+    /// A request begins to leave on a connection.
+    pub(super) fn sent(&mut self, id: u64) {
+        if let Some(live) = self.live.iter_mut().find(|live| live.id == id) {
+            live.busy = true;
+        }
+    }
+
+    /// A whole answer has come on a connection.
+    pub(super) fn answered(&mut self, id: u64, now: Instant) {
+        let last = std::mem::replace(&mut self.last_answered, id);
+        // A connection that was closed with its answer is not on the list any more, and proves nothing.
+        let Some(live) = self.live.iter_mut().find(|live| live.id == id) else { return };
+        if live.answers > 0 {
+            self.kept_answers += 1;
+            self.several |= last != id;
+        }
+        live.answers += 1;
+        live.busy = false;
+        live.last_answer = now;
+    }
+
+    /// A connection was closed by us.
+    pub(super) fn closed(&mut self, id: u64) {
+        self.live.retain(|live| live.id != id);
+    }
+
+    /// Whether a fresh connection has to look after itself at all.
+    pub(super) fn watchful(&self) -> bool {
+        self.connections > 1 && !self.several
+    }
+
+    /// How many connections may be in use at once.
+    pub(super) fn limit(&self, now: Instant) -> usize {
+        match self.trial {
+            Some((at, _)) if !self.several => self.connections.min(if now < at { 1 } else { 2 }),
+            _ => self.connections,
+        }
+    }
+
+    /// Whether the fresh connection `id` waits in vain. `mark` is what [`opened`](Self::opened) gave for it.
+    pub(super) fn starving(&mut self, id: u64, opened: Instant, mark: u64, now: Instant) -> bool {
+        if !self.watchful() || self.live.iter().any(|live| live.id == id && live.answers > 0) {
+            return false;
+        }
+        let mut answered = self.live.iter().filter(|live| live.id != id && live.answers > 0);
+        let (Some(good), None) = (answered.next(), answered.next()) else { return false };
+        let waited = now.saturating_duration_since(opened);
+        let answers = self.kept_answers - mark;
+        let overtaken = waited >= PATIENCE && answers >= ANSWERS || waited >= LONG && answers >= 2;
+        let idle = !good.busy && waited.min(now.saturating_duration_since(good.last_answer)) >= IDLE;
+        if self.limit(now) == 1 {
+            // Already decided, on another starved connection.
+            return true;
+        }
+        // A server that closes after each answer without saying so leaves a connection that only looks idle.
+        if !(overtaken || idle && !good.socket.upgrade().is_some_and(|socket| closed_by_peer(&socket))) {
+            return false;
+        }
+        let pause = self.trial.map_or(FIRST_TRIAL, |(_, pause)| LAST_TRIAL.min(pause * 2));
+        self.trial = Some((now + pause, pause));
+        true
+    }
+
+    /// True once, after the first decision: it is to be told.
+    pub(super) fn take_note(&mut self) -> bool {
+        self.trial.is_some() && !std::mem::replace(&mut self.noted, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A judge with a clock in milliseconds.
+    struct Court {
+        judge: Judge,
+        start: Instant,
+    }
+
+    impl Court {
+        fn new(connections: usize) -> Self {
+            Self { judge: Judge::new(connections), start: Instant::now() }
+        }
+        fn at(&self, ms: u64) -> Instant {
+            self.start + Duration::from_millis(ms)
+        }
+        fn open(&mut self, id: u64, ms: u64) -> u64 {
+            self.judge.opened(id, Weak::new(), self.at(ms))
+        }
+        fn answer(&mut self, id: u64, ms: u64, times: usize) {
+            for _ in 0..times {
+                self.judge.sent(id);
+                self.judge.answered(id, self.at(ms));
+            }
+        }
+        fn starving(&mut self, id: u64, opened: u64, mark: u64, now: u64) -> bool {
+            self.judge.starving(id, self.at(opened), mark, self.at(now))
+        }
+        fn limit(&self, ms: u64) -> usize {
+            self.judge.limit(self.at(ms))
+        }
+    }
+
+    #[test]
+    fn a_fresh_connection_overtaken_eight_times_is_starved() {
+        let mut court = Court::new(4);
+        let mark = court.open(1, 0);
+        court.open(2, 0);
+        court.answer(1, 50, 8);
+        assert!(!court.starving(2, 0, mark, 60), "the first answer does not prove keep-alive");
+        court.answer(1, 55, 1);
+        court.judge.sent(1);
+        assert!(!court.starving(2, 0, mark, 59), "too early to tell");
+        assert!(court.starving(2, 0, mark, 60));
+        assert_eq!(court.limit(61), 1);
+        assert!(court.judge.take_note() && !court.judge.take_note());
+        court.open(3, 61);
+        assert!(court.starving(3, 61, 8, 62), "what is decided is decided for all");
+        assert!(!court.starving(1, 0, 0, 62), "but never for the connection that is answered");
+    }
+
+    #[test]
+    fn a_slow_server_is_found_out_by_time_and_an_idle_connection_at_once() {
+        let mut court = Court::new(2);
+        court.open(1, 0);
+        court.open(2, 0);
+        court.answer(1, 1000, 3);
+        court.judge.sent(1);
+        assert!(!court.starving(2, 0, 0, 2999));
+        assert!(court.starving(2, 0, 0, 3000));
+
+        let mut court = Court::new(2);
+        court.open(1, 0);
+        court.open(2, 0);
+        court.answer(1, 100, 1);
+        assert!(!court.starving(2, 0, 0, 299));
+        assert!(court.starving(2, 0, 0, 300));
+    }
+
+    #[test]
+    fn a_second_connection_is_tried_again_later_and_later() {
+        let mut court = Court::new(4);
+        court.open(1, 0);
+        court.open(2, 0);
+        court.answer(1, 10, 20);
+        assert!(court.starving(2, 0, 0, 60));
+        court.judge.closed(2);
+        assert_eq!((court.limit(5059), court.limit(5060)), (1, 2));
+        let mark = court.open(3, 5060);
+        court.answer(1, 5070, 20);
+        assert!(court.starving(3, 5060, mark, 5120));
+        assert!(court.judge.take_note() && !court.judge.take_note());
+        assert_eq!((court.limit(15_119), court.limit(15_120)), (1, 2));
+        court.judge.closed(3);
+        // It was a false alarm: now both are answered in turn.
+        court.open(4, 15_120);
+        court.answer(4, 15_130, 1);
+        court.answer(1, 15_131, 1);
+        assert_eq!(court.limit(15_132), 4);
+        assert!(!court.judge.watchful());
+    }
+
+    #[test]
+    fn one_call_per_connection_is_no_starvation() {
+        let mut court = Court::new(4);
+        let mark = court.open(1, 0);
+        for id in 2..50 {
+            court.open(id, id);
+            court.answer(id, id, 1);
+            court.judge.closed(id);
+        }
+        assert!(!court.starving(1, 0, mark, 1000));
+        assert_eq!(court.limit(1000), 4);
+    }
+
+    #[test]
+    fn one_slow_message_among_connections_that_are_answered_is_no_starvation() {
+        let mut court = Court::new(3);
+        let mark = court.open(1, 0);
+        court.open(2, 0);
+        court.open(3, 0);
+        court.answer(2, 1, 1);
+        court.answer(3, 1, 1);
+        assert!(!court.starving(1, 0, mark, 500), "two answered");
+        court.answer(2, 2, 100);
+        assert!(!court.starving(1, 0, mark, 5000));
+        assert_eq!(court.limit(5000), 3);
+    }
+}

@@ -1,0 +1,88 @@
+//! Servers that answer one connection at a time, and those that only look like it.
+
+use std::sync::mpsc;
+
+use super::server::{Server, ok};
+use super::*;
+
+#[test]
+fn a_server_that_answers_one_connection_only_is_noticed_and_every_call_answered() {
+    let server = Server::single(echo);
+    let pool = pool(&server.url(), 4);
+    // Enough calls that the ones on the good connection overtake the others for longer than the judge's patience.
+    let start = Instant::now();
+    echo_calls(&pool, 4, 2000);
+    let took = start.elapsed();
+    let counters = pool.counters();
+    assert_eq!(counters.connections, 4, "{counters:?}");
+    assert_eq!((counters.repeats, counters.requests), (3, 8003));
+    let notes = pool.take_notes();
+    assert_eq!(
+        notes,
+        [format!("{}/RPC2 answers one connection at a time; going on with one connection", server.url())]
+    );
+    assert!(pool.take_notes().is_empty());
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[test]
+fn few_calls_are_enough_to_notice() {
+    let server = Server::single(echo);
+    let pool = pool(&server.url(), 4);
+    let start = Instant::now();
+    echo_calls(&pool, 4, 1);
+    assert!(start.elapsed() < Duration::from_secs(2));
+    assert_eq!(pool.take_notes().len(), 1);
+}
+
+#[test]
+fn a_large_request_nobody_reads_is_starved_too() {
+    let server = Server::single(echo);
+    let pool = pool(&server.url(), 2);
+    echo_calls(&pool, 1, 2);
+    std::thread::scope(|scope| {
+        let large = vec![b'x'; 20 << 20];
+        scope.spawn(|| echo_calls(&pool, 1, 200));
+        let pool = &pool;
+        scope.spawn(move || assert!(pool.post(&large, 64 << 20, later()).unwrap().body == large));
+    });
+}
+
+#[test]
+fn a_server_of_http_1_0_with_one_thread_is_only_slow() {
+    let server = Server::single(|connection, _| {
+        let Some(request) = connection.request() else { return };
+        std::thread::sleep(Duration::from_millis(10));
+        let head = format!("HTTP/1.0 200 OK\r\nContent-length: {}\r\n\r\n", request.body.len());
+        connection.send(&[head.as_bytes(), &request.body].concat());
+    });
+    let pool = pool(&server.url(), 4);
+    echo_calls(&pool, 4, 20);
+    assert_eq!((pool.counters().connections, pool.counters().repeats), (80, 0));
+    assert!(pool.take_notes().is_empty());
+}
+
+#[test]
+fn one_slow_message_among_many_is_waited_for() {
+    let (others_done, wait) = mpsc::channel::<()>();
+    let wait = std::sync::Mutex::new(wait);
+    let server = Server::threads(move |connection, _| {
+        while let Some(request) = connection.request() {
+            if request.body == b"slow" {
+                wait.lock().unwrap().recv().unwrap();
+            }
+            connection.send(&ok(&request.body));
+        }
+    });
+    let pool = pool(&server.url(), 3);
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| pool.post(b"slow", 10, later()));
+        let until = soon(400);
+        while Instant::now() < until {
+            echo_calls(&pool, 2, 20);
+        }
+        others_done.send(()).unwrap();
+        assert_eq!(slow.join().unwrap().unwrap().body, b"slow");
+    });
+    assert_eq!((pool.counters().repeats, pool.take_notes().len()), (0, 0));
+}
