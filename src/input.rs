@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Chain, Cursor, Read};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What can be wrong with an input, apart from its content.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +15,12 @@ pub enum InputError {
         name: String,
         /// Why.
         error: io::Error,
+    },
+    /// It is packed, and would have to be rewritten.
+    #[error("{name} is packed and cannot be rewritten in place")]
+    Packed {
+        /// The input's name.
+        name: String,
     },
     /// It is a folder.
     #[error("{name} is a folder, not an mbox file")]
@@ -52,6 +58,13 @@ pub enum Source {
     Stdin,
     /// A file.
     Path(PathBuf),
+    /// The beginning of a file that other programs append to; it must not be packed.
+    Beginning {
+        /// The file.
+        path: PathBuf,
+        /// How much of it is read, bytes.
+        length: u64,
+    },
 }
 
 impl Source {
@@ -64,7 +77,7 @@ impl Source {
     pub fn name(&self) -> String {
         match self {
             Source::Stdin => "standard input".to_owned(),
-            Source::Path(path) => path.display().to_string(),
+            Source::Path(path) | Source::Beginning { path, .. } => path.display().to_string(),
         }
     }
 
@@ -73,20 +86,19 @@ impl Source {
         let file = match self {
             // A duplicate, so that no buffer of std's own stands between: reads are large already.
             Source::Stdin => io::stdin().as_fd().try_clone_to_owned().map(File::from),
-            Source::Path(path) => File::open(path),
+            Source::Path(path) | Source::Beginning { path, .. } => File::open(path),
         };
         let file = file.map_err(|error| InputError::Open { name: self.name(), error })?;
         if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
             return Err(InputError::Folder { name: self.name() });
         }
-        Input::new(file).map_err(|error| InputError::Open { name: self.name(), error })
-    }
-
-    /// Its path, if it is a file.
-    pub fn path(&self) -> Option<&Path> {
+        let input = Input::new(file).map_err(|error| InputError::Open { name: self.name(), error })?;
         match self {
-            Source::Stdin => None,
-            Source::Path(path) => Some(path),
+            Source::Beginning { .. } if input.length.is_none() => Err(InputError::Packed { name: self.name() }),
+            Source::Beginning { length, .. } => {
+                Ok(Input { reader: Box::new(input.reader.take(*length)), length: Some(*length) })
+            }
+            Source::Stdin | Source::Path(_) => Ok(input),
         }
     }
 }

@@ -1,3 +1,25 @@
-//! The `hamsift` program.
+//! The `hamsift` program: parses the command line, runs the command, and picks the exit code.
 #![forbid(unsafe_code)]
-fn main() {}
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use hamsift::cli::{self, Cli};
+use hamsift::cmd;
+use hamsift::exit::Exit;
+
+fn main() -> ExitCode {
+    // A panic is told by whoever catches it, with the message it cost; never by its place in the source.
+    std::panic::set_hook(Box::new(|panic| log::debug!("{panic}")));
+    let arguments = cli::with_formail_numbers(std::env::args_os());
+    let exit = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cmd::run(cli),
+        Err(error) => {
+            // Help and version go to standard output and are no error; a closed pipe there is none either.
+            let _ = error.print();
+            let command = arguments.get(1).and_then(|command| command.to_str());
+            if error.use_stderr() { cmd::usage_error(command) } else { Exit::Ok }
+        }
+    };
+    ExitCode::from(exit.code())
+}

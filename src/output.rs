@@ -60,6 +60,19 @@ impl Output {
         Ok(Output { to, pending: Some(Pending { temporary, path }) })
     }
 
+    /// A temporary file, to be taken back with [`Output::into_temporary`].
+    pub fn temporary(temporary: NamedTempFile) -> io::Result<Output> {
+        let to = BufWriter::with_capacity(BUFFER, temporary.reopen()?);
+        let path = temporary.path().to_owned();
+        Ok(Output { to, pending: Some(Pending { temporary, path }) })
+    }
+
+    /// The temporary file, with all written to it.
+    pub fn into_temporary(mut self) -> io::Result<NamedTempFile> {
+        self.to.flush()?;
+        self.pending.map(|pending| pending.temporary).ok_or_else(|| io::ErrorKind::Unsupported.into())
+    }
+
     /// Whether nobody reads any more from the pipe this writes to.
     pub fn is_closed(&self) -> bool {
         let mut fds = [PollFd::new(self.to.get_ref(), PollFlags::empty())];

@@ -30,7 +30,7 @@ pub(super) fn take(answer: &[u8], header: &str) -> Option<(Verdict, Vec<Vec<u8>>
 fn misplaced(answer: &[u8], is_verdict: impl Fn(&[u8]) -> bool) -> Option<&[u8]> {
     let lines = answer.split_inclusive(|&byte| byte == b'\n');
     lines
-        .take_while(|line| !matches!(line, b"\n" | b"\r\n"))
+        .take_while(|line| !matches!(*line, b"\n" | b"\r\n"))
         .filter_map(|line| {
             let colon = memchr::memchr(b':', line)?;
             is_verdict(&line[..colon]).then_some(&line[colon + 1..])

@@ -2,6 +2,7 @@
 //! trying.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -31,6 +32,8 @@ pub struct RemoteConfig {
     pub timeout: Duration,
     /// One attempt to connect.
     pub connect_timeout: Duration,
+    /// For `https`: trust these CA certificates (a PEM file) and no others.
+    pub ca_file: Option<PathBuf>,
     /// How often a call is repeated that failed before an answer began.
     pub retries: u32,
     /// `None`: `filter`, unless it turns out to be broken.
@@ -74,12 +77,16 @@ enum Trouble {
 impl Remote {
     /// Prepares to ask; opens no connection.
     pub fn new(config: RemoteConfig) -> Result<Remote, http::SetupError> {
-        let pool = PoolConfig { connections: config.parallel, connect_timeout: config.connect_timeout };
+        let pool = PoolConfig {
+            connections: config.parallel,
+            connect_timeout: config.connect_timeout,
+            ca_file: config.ca_file.clone(),
+        };
         let server = |endpoint: &Endpoint| {
             Ok(Server {
                 name: endpoint.to_string().into(),
                 path: endpoint.path().to_owned(),
-                pool: Pool::new(endpoint.clone(), pool.clone())?,
+                pool: Pool::new(endpoint.clone(), &pool)?,
                 health: Health::default(),
                 choice: Choice::new(config.method),
                 classified: AtomicU64::new(0),
@@ -194,7 +201,7 @@ impl Remote {
             false => Trouble::NoAnswer(error.to_string()),
             true => Trouble::Useless("HTTP", error.to_string()),
         })?;
-        let value = value_of(&reply, &server.path)?;
+        let value = value_of(&reply, &server.path, limit)?;
         let useless = |text: &str| Trouble::Useless("answer", text.to_owned());
         let mut answer = Answer {
             verdict: Verdict::from_score(0.5, &self.config.cutoffs),
@@ -231,8 +238,8 @@ thread_local! {
 }
 
 /// The value that an HTTP answer holds.
-fn value_of(reply: &http::Answer, path: &str) -> Result<Value, Trouble> {
-    let decoded = xmlrpc::decode_response(&reply.body, &xmlrpc::Limits::default());
+fn value_of(reply: &http::Answer, path: &str, limit: usize) -> Result<Value, Trouble> {
+    let decoded = xmlrpc::decode_response(&reply.body, &xmlrpc::Limits { bytes: limit, ..xmlrpc::Limits::default() });
     // Some servers send faults under status 500.
     if let Ok(Response::Fault { code, text }) = decoded {
         let code = if code.is_empty() { code } else { format!(" {code}") };

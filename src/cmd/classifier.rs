@@ -42,6 +42,8 @@ pub fn open(args: &ClassifierArgs, parallel: usize) -> anyhow::Result<Arc<dyn Cl
         parallel,
         timeout: args.timeout,
         connect_timeout: args.connect_timeout,
+        // As OpenSSL and curl take it.
+        ca_file: std::env::var_os("SSL_CERT_FILE").map(Into::into),
         retries: args.retries,
         method: match args.method {
             MethodArg::Auto => None,

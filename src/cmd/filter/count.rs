@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::item::{Fate, Outcome, Place};
+use super::item::{Fate, Outcome, Place, message_id};
 use super::read::{input_error, split_error, splitter};
 use super::tally::{Report, Tally};
 use super::{Plan, classifier, create_report, create_stats, finish_reports, rules};
@@ -11,6 +11,7 @@ use crate::classify::annotate::Edits;
 use crate::exit::Exit;
 use crate::input::Source;
 use crate::mbox::{Part, Piece};
+use crate::message::Message;
 use crate::report::Teller;
 
 struct Count<'a> {
@@ -30,7 +31,7 @@ struct Count<'a> {
 pub fn run(plan: &Plan, teller: &Arc<Teller>) -> anyhow::Result<Exit> {
     let header = classifier::annotate(&plan.args.classifier).header;
     let (report, stats) = (create_report(&plan.args)?, create_stats(&plan.args)?);
-    let mut count = Count { plan, header, tally: Tally::new(), report, seen: 0, base: 0, large: None };
+    let mut count = Count { plan, header, tally: Tally::default(), report, seen: 0, base: 0, large: None };
     let mut exit = Exit::Ok;
     for (file, source) in plan.inputs.iter().enumerate() {
         match count.input(file, source, teller) {
@@ -84,7 +85,7 @@ impl Count<'_> {
                 if let Some((place, _)) = &mut self.large {
                     place.length += piece.bytes.len() as u64;
                 }
-                if let (Part::Last, Some((place, outcome))) = (piece.part, self.large.take_if(|_| piece.part == Part::Last)) {
+                if let Some((place, outcome)) = self.large.take_if(|_| piece.part == Part::Last) {
                     self.done(name, &place, &outcome, teller)?;
                 }
                 return Ok(true);
@@ -110,7 +111,7 @@ impl Count<'_> {
             has_from_line: piece.has_from_line,
             is_first: false,
         };
-        let id = self.report.as_ref().and_then(|_| super::item::message_id(piece.bytes, &self.header));
+        let id = self.report.as_ref().and_then(|_| message_id(&Message::parse(piece.bytes, &self.header)));
         let outcome = Outcome { fate: Fate::Skipped, edits: Edits::default(), id };
         if piece.part == Part::First {
             self.large = Some((place, outcome));

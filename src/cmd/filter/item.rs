@@ -127,11 +127,15 @@ impl Worker {
 
     /// The Message-ID, where it is wanted.
     pub fn id(&self, message: &Message) -> Option<String> {
-        let field = message.field("Message-ID").filter(|_| self.wants_id)?;
-        let value = message::clean_value(field.value);
-        let text = String::from_utf8_lossy(value.trim_ascii()).into_owned();
-        Some(text).filter(|text| !text.is_empty())
+        if self.wants_id { message_id(message) } else { None }
     }
+}
+
+/// The Message-ID of a message, as it stands in the field.
+pub fn message_id(message: &Message) -> Option<String> {
+    let value = message::clean_value(message.field("Message-ID")?.value);
+    let text = String::from_utf8_lossy(value.trim_ascii()).into_owned();
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// A worker's result in its place. Where even taking the message apart panicked, it goes out as it came.

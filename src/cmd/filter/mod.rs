@@ -1,13 +1,15 @@
 //! `hamsift filter`: reader → workers → writer, in order, over one or several mailboxes.
 
 mod count;
+mod in_place;
 mod item;
 mod read;
+mod recovery;
 mod tally;
 mod write;
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,13 +18,13 @@ use std::time::Duration;
 use anyhow::Context;
 
 use self::item::Worker;
-use self::read::{Reading, Stopped, input_error};
+use self::read::{Reading, Stopped, input_error, read_all};
 use self::tally::{Report, Tally};
 use self::write::{Destination, Sink, SinkError};
 use super::{classifier, signals};
-use crate::classify::Classifier;
+use crate::classify::{Classifier, Usage};
 use crate::cli::{FilterArgs, FromRuleArg, MOST_PARALLEL, Shard};
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::input::Source;
 use crate::mbox::{FromRule, Rules};
 use crate::output::{self, Output};
@@ -83,7 +85,7 @@ fn check_inputs(inputs: &[Source]) -> anyhow::Result<Option<u64>> {
     for source in inputs {
         let length = match source {
             Source::Stdin => output::metadata_of(std::io::stdin()).ok().filter(|m| m.is_file()).map(|m| m.len()),
-            Source::Path(path) => {
+            Source::Path(path) | Source::Beginning { path, .. } => {
                 let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file() || metadata.is_dir());
                 // Opening a FIFO would wait for its writer, and closing it again would lose him.
                 if is_file { source.open().map_err(|error| input_error(&error))?.length } else { exists(source, path)? }
@@ -118,7 +120,7 @@ fn check_outputs(plan: &Plan) -> anyhow::Result<()> {
     for source in &plan.inputs {
         let metadata = match source {
             Source::Stdin => output::metadata_of(std::io::stdin()).ok(),
-            Source::Path(path) => path.metadata().ok(),
+            Source::Path(path) | Source::Beginning { path, .. } => path.metadata().ok(),
         };
         known.extend(metadata.map(|metadata| (metadata, source.name())));
     }
@@ -192,24 +194,171 @@ fn annotate(plan: &Plan, teller: &Arc<Teller>, classifier: Arc<dyn Classifier>) 
         classifier: classifier.clone(),
         wants_id: report.is_some(),
     });
-    let mut run = Run { plan, teller, worker, stop, tally: Tally::new(), report };
-    let (mut exit, written) = run.filter(plan.inputs.clone(), open_destination(args)?)?;
-    let Run { tally, report, .. } = run;
+    let mut run = Run { plan, teller, worker, stop, tally: Tally::default(), report, written: 0, file: 0 };
+    let ended = if args.in_place { in_place::run(&mut run)? } else { run.filter(plan.inputs.clone())? };
+    let Run { tally, report, written, .. } = run;
     teller.end_progress();
+    let Ended::With(mut exit) = ended else { return Ok(Exit::Ok) };
     classifier.notes().iter().for_each(|note| teller.note(note));
-    exit = exit.and(finish_reports(plan, teller, &tally, report, stats, &classifier.usage(), written));
     teller.trouble_counts();
+    exit = exit.and(finish_reports(plan, teller, &tally, report, stats, &classifier.usage(), written));
+    if tally.unclassified > 0 {
+        exit = exit.and(Exit::TempFail);
+    }
     if let Some(signal) = caught.exit() {
-        let next = args.skip + tally.messages();
-        let go_on = match (args.unordered, args.only.is_empty()) {
-            (true, _) => "written in no order, so there is no number to go on with".to_owned(),
-            _ => format!("to go on: --skip {next}"),
-        };
-        teller.error(&format!("interrupted after {} messages; {go_on}", tally.messages()));
+        teller.error(&interrupted(args, tally.messages()));
         exit = signal;
-    } else if exit == Exit::Ok && tally.unclassified > 0 {
-        exit = Exit::TempFail;
     }
     teller.note(&tally.summary(&classifier.usage()));
     Ok(exit)
+}
+
+fn interrupted(args: &FilterArgs, messages: u64) -> String {
+    let go_on = if args.in_place {
+        "the mailbox at work is as it was".to_owned()
+    } else if args.unordered {
+        "in no order, so there is no number to go on with".to_owned()
+    } else {
+        format!("to go on: --skip {}", args.skip + messages)
+    };
+    format!("interrupted after {messages} messages; {go_on}")
+}
+
+/// How writing ended.
+enum Ended {
+    /// With this status.
+    With(Exit),
+    /// Nobody reads the output any more: a quiet end.
+    Closed,
+}
+
+/// A run over one or several destinations, and what it has counted so far.
+struct Run<'a> {
+    plan: &'a Plan,
+    teller: &'a Arc<Teller>,
+    worker: Arc<Worker>,
+    stop: Stop,
+    tally: Tally,
+    report: Option<Report>,
+    written: u64,
+    /// Number of the first of the inputs that are filtered next.
+    file: usize,
+}
+
+/// What a destination holds, and whether that is all there was to write.
+struct Filled {
+    destination: Destination,
+    complete: bool,
+    ended: Ended,
+}
+
+impl Run<'_> {
+    /// Filters all inputs to where the plan says.
+    fn filter(&mut self, inputs: Vec<Source>) -> anyhow::Result<Ended> {
+        let Filled { destination, complete, ended } = self.fill(inputs, open_destination(&self.plan.args)?)?;
+        for output in destination.into_outputs() {
+            let partial = match output.finish(complete) {
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(Ended::Closed),
+                result => result.map_err(|error| Failure::new(Exit::Io, format!("cannot write the output: {error}")))?,
+            };
+            if let Some(path) = partial {
+                self.teller.error(&format!("what was done so far is in {}", path.display()));
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Filters all inputs into a destination, which is left to be finished.
+    fn fill(&mut self, inputs: Vec<Source>, destination: Destination) -> anyhow::Result<Filled> {
+        let args = &self.plan.args;
+        let names = self.plan.inputs.iter().map(Source::name).collect();
+        let mut sink = Sink {
+            destination,
+            only: args.only.clone(),
+            names,
+            enclose: self.plan.inputs.len() > 1 && !args.in_place,
+            report: self.report.take(),
+            tally: std::mem::take(&mut self.tally),
+            teller: self.teller.clone(),
+            classifier: self.worker.classifier.clone(),
+        };
+        let reading = Reading {
+            inputs,
+            file: self.file,
+            seen: self.tally.messages(),
+            rules: rules(args),
+            max_size: args.classifier.max_size,
+            skip: args.skip,
+            total: args.total.unwrap_or(u64::MAX),
+            range: self.plan.range.clone(),
+            batches: sink.report.is_none() && !self.teller.is_verbose(),
+            worker: self.worker.clone(),
+        };
+        let limits = Limits {
+            threads: self.plan.parallel,
+            items: WINDOW_ITEMS,
+            bytes: WINDOW_BYTES,
+            ordered: !args.unordered,
+        };
+        let worker = self.worker.clone();
+        let end = pipeline::run(
+            limits,
+            &self.stop,
+            QUIET,
+            move |feed| read_all(&reading, feed),
+            move |job| worker.classify(job),
+            item::finish,
+            |event| sink.take(event),
+        );
+        let (complete, ended) = match end {
+            Ok(End::Complete(Ok(()))) => (true, Ended::With(Exit::Ok)),
+            Ok(End::Complete(Err(Stopped::Closed)) | End::Stopped) => (false, Ended::With(Exit::Ok)),
+            Ok(End::Complete(Err(Stopped::Failed(error)))) => {
+                self.teller.error(&format!("{error:#}"));
+                (false, Ended::With(exit::status(&error)))
+            }
+            Ok(End::SourcePanicked) => {
+                self.teller.error("internal error in hamsift while splitting the mailbox (please report this)");
+                (false, Ended::With(Exit::Io))
+            }
+            Err(SinkError::Closed) => (false, Ended::Closed),
+            Err(SinkError::Output(error)) => {
+                self.teller.error(&format!("cannot write the output: {error}"));
+                (false, Ended::With(Exit::Io))
+            }
+            Err(SinkError::Report(error)) => {
+                self.teller.error(&format!("cannot write the report: {error}"));
+                (false, Ended::With(Exit::Io))
+            }
+        };
+        self.written += sink.destination.written();
+        self.tally = sink.tally;
+        self.report = sink.report;
+        Ok(Filled { destination: sink.destination, complete, ended })
+    }
+}
+
+/// Writes the statistics and ends the report; trouble with them is told, and is what the status says.
+fn finish_reports(
+    plan: &Plan,
+    teller: &Teller,
+    tally: &Tally,
+    report: Option<Report>,
+    stats: Option<File>,
+    usage: &Usage,
+    written: u64,
+) -> Exit {
+    let stats = stats.map_or(Ok(()), |file| {
+        let mut out = BufWriter::new(file);
+        tally.write_stats(&mut out, usage, plan.parallel, written).and_then(|()| out.flush())
+    });
+    let report = report.map_or(Ok(()), Report::finish);
+    let mut exit = Exit::Ok;
+    for (what, result) in [("statistics", stats), ("report", report)] {
+        if let Err(error) = result {
+            teller.error(&format!("cannot write the {what}: {error}"));
+            exit = Exit::Io;
+        }
+    }
+    exit
 }

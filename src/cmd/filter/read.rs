@@ -14,6 +14,10 @@ use crate::pipeline::{Closed, Feed};
 pub struct Reading {
     /// The mailboxes.
     pub inputs: Vec<Source>,
+    /// Number of the first of them.
+    pub file: usize,
+    /// Messages seen before them.
+    pub seen: u64,
     /// Where messages begin.
     pub rules: Rules,
     /// Larger messages are passed through, bytes.
@@ -81,9 +85,9 @@ struct Reader<'a> {
 /// Reads all inputs into the pipeline.
 pub fn read_all(plan: &Reading, feed: &Feed<Job, Outcome, Item>) -> Result<(), Stopped> {
     let mut reader =
-        Reader { plan, feed, batch: Batch::default(), seen: 0, base: 0, large: None, taking: false };
+        Reader { plan, feed, batch: Batch::default(), seen: plan.seen, base: 0, large: None, taking: false };
     for (file, source) in plan.inputs.iter().enumerate() {
-        let result = reader.read(file, source);
+        let result = reader.read(plan.file + file, source);
         // What has been read is whole and goes out, whatever comes then.
         reader.flush()?;
         if !result? {
@@ -118,7 +122,7 @@ impl Reader<'_> {
         self.flush()?;
         self.base += length.unwrap_or(0);
         let beyond = self.plan.range.as_ref().is_some_and(|range| self.base >= range.end);
-        let more = file + 1 < self.plan.inputs.len();
+        let more = file + 1 < self.plan.file + self.plan.inputs.len();
         self.feed.ready(Item::End { closed: beyond && more && self.taking }, 0)?;
         Ok(!beyond)
     }

@@ -13,7 +13,7 @@ use crate::report::Latency;
 use crate::verdict::Class;
 
 /// The totals of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Tally {
     started: Instant,
     /// Messages written or left out on purpose, of each class in the order of [`Class::ALL`].
@@ -63,9 +63,9 @@ struct Quantiles {
     max: Option<f64>,
 }
 
-impl Tally {
+impl Default for Tally {
     /// Starts the clock.
-    pub fn new() -> Tally {
+    fn default() -> Tally {
         Tally {
             started: Instant::now(),
             classes: [0; 3],
@@ -77,6 +77,9 @@ impl Tally {
             latency: Latency::default(),
         }
     }
+}
+
+impl Tally {
 
     /// Counts a message.
     pub fn count(&mut self, place: &Place, fate: &Fate) {

@@ -1,7 +1,7 @@
 //! The sink of the pipeline: writes messages where they belong, counts and reports them.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::item::{Batch, Fate, Item, Job, Outcome, Place};
@@ -73,13 +73,17 @@ impl Destination {
         }
     }
 
-    /// Whether a message without a From_ line has to get one, because others stand beside it.
-    fn is_sorted(&self) -> bool {
-        matches!(self, Destination::Sorted(_))
+    /// Bytes written.
+    pub fn written(&mut self) -> u64 {
+        self.writers().iter().map(Writer::written).sum()
     }
 
-    fn written(&mut self) -> u64 {
-        self.writers().iter().map(|writer| writer.written()).sum()
+    /// The outputs, to be finished.
+    pub fn into_outputs(self) -> Vec<Output> {
+        match self {
+            Destination::One(writer) => vec![writer.into_inner()],
+            Destination::Sorted(writers) => writers.map(Writer::into_inner).into(),
+        }
     }
 }
 
@@ -99,8 +103,8 @@ pub struct Sink {
     pub teller: Arc<Teller>,
     /// Asked for notes.
     pub classifier: Arc<dyn Classifier>,
-    /// Bytes of the inputs before the current one.
-    pub base: u64,
+    /// Whether a message without a From_ line gets one even in a single output: others stand beside it.
+    pub enclose: bool,
 }
 
 impl Sink {
@@ -132,7 +136,6 @@ impl Sink {
                         writer.end_of_mailbox();
                     }
                 }
-                self.base = self.tally.bytes_in;
             }
             Item::Preamble(text) => {
                 self.tally.preamble_bytes += text.len() as u64;
@@ -160,7 +163,7 @@ impl Sink {
         self.tally.skipped += batch.messages;
         self.tally.bytes_in += batch.length;
         self.tally.suspicious += batch.doubts.len() as u64;
-        batch.doubts.iter().for_each(|place| self.tell_doubt(place));
+        batch.doubts.iter().for_each(|place| tell_doubt(&self.teller, &self.names[place.file], place));
         Ok(())
     }
 
@@ -169,7 +172,8 @@ impl Sink {
             Fate::Classified(answer) => Some(answer.verdict.class),
             _ => None,
         };
-        let enclose = !job.place.has_from_line && (self.names.len() > 1 || self.destination.is_sorted());
+        let beside_others = self.enclose || matches!(self.destination, Destination::Sorted(_));
+        let enclose = beside_others && !job.place.has_from_line;
         if let Some(writer) = self.writer(class) {
             let bytes = outcome.edits.instead.as_deref().unwrap_or(&job.bytes);
             if enclose {
@@ -184,8 +188,8 @@ impl Sink {
     /// Counts, reports and tells of a message that is written.
     fn done(&mut self, place: &Place, outcome: &Outcome) -> Result<(), SinkError> {
         self.tally.count(place, &outcome.fate);
-        self.tell_doubt(place);
         let name = &self.names[place.file];
+        tell_doubt(&self.teller, name, place);
         let at = || format!("{name}, message {} at byte {}", place.seq, place.offset);
         match &outcome.fate {
             Fate::Unclassified(refusal) => {
@@ -216,28 +220,17 @@ impl Sink {
         })
     }
 
-    fn tell_doubt(&self, place: &Place) {
-        let Some(doubt) = place.doubt else { return };
-        let why = match doubt {
-            Doubt::OpenMimePart => "it stands inside an open MIME part",
-            Doubt::NoHeader => "no header field follows it",
-        };
-        let (name, seq, offset) = (&self.names[place.file], place.seq, place.offset);
-        self.teller.detail(&format!("{name}, message {seq} at byte {offset}: its From_ line is doubtful: {why}"));
-    }
-
     fn tell_notes(&self) {
         self.classifier.notes().iter().for_each(|note| self.teller.note(note));
     }
+}
 
-    /// Ends the outputs; returns the bytes written and where an incomplete one was left.
-    pub fn finish(mut self, complete: bool) -> io::Result<(Tally, Option<Report>, u64, Vec<PathBuf>)> {
-        let written = self.destination.written();
-        let outputs = match self.destination {
-            Destination::One(writer) => vec![writer.into_inner()],
-            Destination::Sorted(writers) => writers.map(Writer::into_inner).into(),
-        };
-        let partial = outputs.into_iter().map(|output| output.finish(complete)).collect::<Result<Vec<_>, _>>()?;
-        Ok((self.tally, self.report, written, partial.into_iter().flatten().collect()))
-    }
+/// Tells where a message begins doubtfully, if it does.
+pub fn tell_doubt(teller: &Teller, name: &str, place: &Place) {
+    let why = match place.doubt {
+        None => return,
+        Some(Doubt::OpenMimePart) => "it stands inside an open MIME part",
+        Some(Doubt::NoHeader) => "no header field follows it",
+    };
+    teller.detail(&format!("{name}, message {} at byte {}: its From_ line is doubtful: {why}", place.seq, place.offset));
 }
