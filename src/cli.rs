@@ -14,7 +14,7 @@ pub const MOST_PARALLEL: usize = 256;
 
 /// Splits an mbox, classifies its messages concurrently, and writes it back in order, byte for byte.
 #[derive(Debug, Parser)]
-#[command(name = "hamsift", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(name = "hamsift", version, disable_help_subcommand = true, args_override_self = true, max_term_width = 100)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -292,8 +292,18 @@ fn shard(text: &str) -> Result<Shard, String> {
 /// A field name by RFC 5322, section 3.6.8, that is not one of those that make a message what it is.
 fn field_name(text: &str) -> Result<String, String> {
     const TAKEN: [&str; 12] = [
-        "From", "To", "Cc", "Bcc", "Subject", "Date", "Message-ID", "Received", "Content-Type", "Return-Path",
-        "Content-Length", "Content-Transfer-Encoding",
+        "From",
+        "To",
+        "Cc",
+        "Bcc",
+        "Subject",
+        "Date",
+        "Message-ID",
+        "Received",
+        "Content-Type",
+        "Return-Path",
+        "Content-Length",
+        "Content-Transfer-Encoding",
     ];
     if text.is_empty() || text.len() > 76 || !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':') {
         return Err("not a field name".to_owned());

@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn only_fields_of_ours_come_along() {
-        let answer = "A: 1\nX-Spambayes-Evidence: '*H*': 1;\r\n\t'x': 0\nX-Evil: 1\nX-Spambayes-Classification: ham\n\n";
+        let answer =
+            "A: 1\nX-Spambayes-Evidence: '*H*': 1;\r\n\t'x': 0\nX-Evil: 1\nX-Spambayes-Classification: ham\n\n";
         assert_eq!(taken(answer), Some(("ham".into(), vec!["X-Spambayes-Evidence: '*H*': 1;\n\t'x': 0".into()])));
     }
 }

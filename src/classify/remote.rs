@@ -256,7 +256,9 @@ fn value_of(reply: &http::Answer, path: &str, limit: usize) -> Result<Value, Tro
             Err(Trouble::Useless("HTTP", format!("HTTP status {status}: a redirect to {to}, which is not followed")))
         }
         (404, _) => Err(Trouble::Useless("HTTP", format!("HTTP status 404: the server has no path {path}"))),
-        (401 | 403, _) => Err(Trouble::Useless("HTTP", format!("HTTP status {status}: the server wants other credentials"))),
+        (401 | 403, _) => {
+            Err(Trouble::Useless("HTTP", format!("HTTP status {status}: the server wants other credentials")))
+        }
         _ => Err(Trouble::Useless("HTTP", format!("HTTP status {status} from {path}"))),
     }
 }

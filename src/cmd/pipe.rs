@@ -53,11 +53,7 @@ pub fn run(args: PipeArgs) -> anyhow::Result<Exit> {
     })
 }
 
-fn verdict(
-    args: &PipeArgs,
-    input: &[u8],
-    message: &message::Message,
-) -> Result<crate::classify::Answer, String> {
+fn verdict(args: &PipeArgs, input: &[u8], message: &message::Message) -> Result<crate::classify::Answer, String> {
     if input.len() as u64 > args.classifier.max_size {
         return Err(format!("larger than --max-size {}", args.classifier.max_size));
     }

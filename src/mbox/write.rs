@@ -78,11 +78,13 @@ impl<W: Write> Writer<W> {
 
     fn remember(&mut self, bytes: &[u8]) {
         self.written += bytes.len() as u64;
+        match memchr::memrchr(b'\n', bytes) {
+            None => {}
+            Some(0) => self.eol = if self.tail.ends_with(b"\r") { Eol::CrLf } else { Eol::Lf },
+            Some(lf) => self.eol = Eol::at_end_of(&bytes[..=lf]).unwrap_or(Eol::Lf),
+        }
         self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL)..]);
         self.tail.drain(..self.tail.len().saturating_sub(TAIL));
-        if let Some(eol) = Eol::at_end_of(&self.tail) {
-            self.eol = eol;
-        }
     }
 }
 

@@ -76,7 +76,8 @@ fn rewrite(run: &mut Run, file: usize, path: &Path) -> anyhow::Result<Exit> {
             take(&mut locked).map_err(|error| failed("read", error))?
         };
         let counted = run.tally.clone();
-        let temporary = output::beside(path, 0o600).map_err(|error| cannot(Exit::CannotCreate, "write beside", path, &error))?;
+        let temporary =
+            output::beside(path, 0o600).map_err(|error| cannot(Exit::CannotCreate, "write beside", path, &error))?;
         let output = Output::temporary(temporary).map_err(|error| failed("write beside", error))?;
         run.file = file;
         let source = Source::Beginning { path: path.to_owned(), length: snapshot.length };
@@ -131,4 +132,3 @@ fn put(locked: &mut Locked, mut new: Writer<Output>, before: &Snapshot, path: &P
     let temporary = new.into_inner().into_temporary()?;
     recovery::replace(mailbox, temporary, path)
 }
-

@@ -52,8 +52,7 @@ struct Plan {
 pub fn run(mut args: FilterArgs) -> anyhow::Result<Exit> {
     let capped = args.parallel > MOST_PARALLEL;
     let parallel = args.parallel.min(MOST_PARALLEL);
-    let classifier =
-        if args.dry_run { None } else { Some(classifier::open(&args.classifier, parallel)?) };
+    let classifier = if args.dry_run { None } else { Some(classifier::open(&args.classifier, parallel)?) };
     let inputs = inputs(std::mem::take(&mut args.mailboxes));
     let length = check_inputs(&inputs)?;
     let range = args.shard.map(|shard| range(shard, length)).transpose()?;
@@ -158,24 +157,23 @@ fn cannot(exit: Exit, what: &str, path: &Path, error: &std::io::Error) -> anyhow
 }
 
 fn create_report(args: &FilterArgs) -> anyhow::Result<Option<Report>> {
-    let create = |path: &PathBuf| {
-        Report::create(path).map_err(|error| cannot(Exit::CannotCreate, "create", path, &error))
-    };
+    let create =
+        |path: &PathBuf| Report::create(path).map_err(|error| cannot(Exit::CannotCreate, "create", path, &error));
     args.report.as_ref().map(create).transpose()
 }
 
 /// Created before the run, so that a bad path is known in time.
 fn create_stats(args: &FilterArgs) -> anyhow::Result<Option<File>> {
-    let create = |path: &PathBuf| {
-        File::create(path).map_err(|error| cannot(Exit::CannotCreate, "create", path, &error))
-    };
+    let create =
+        |path: &PathBuf| File::create(path).map_err(|error| cannot(Exit::CannotCreate, "create", path, &error));
     args.stats.as_ref().map(create).transpose()
 }
 
 fn open_destination(args: &FilterArgs) -> anyhow::Result<Destination> {
     match (&args.sort, &args.output) {
-        (Some(folder), _) => Destination::sorted(folder)
-            .map_err(|error| cannot(Exit::CannotCreate, "sort into", folder, &error)),
+        (Some(folder), _) => {
+            Destination::sorted(folder).map_err(|error| cannot(Exit::CannotCreate, "sort into", folder, &error))
+        }
         (None, Some(path)) => {
             let output = Output::file(path).map_err(|error| cannot(Exit::CannotCreate, "create", path, &error))?;
             Ok(Destination::one(output))
@@ -259,7 +257,9 @@ impl Run<'_> {
         for output in destination.into_outputs() {
             let partial = match output.finish(complete) {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(Ended::Closed),
-                result => result.map_err(|error| Failure::new(Exit::Io, format!("cannot write the output: {error}")))?,
+                result => {
+                    result.map_err(|error| Failure::new(Exit::Io, format!("cannot write the output: {error}")))?
+                }
             };
             if let Some(path) = partial {
                 self.teller.error(&format!("what was done so far is in {}", path.display()));
@@ -294,12 +294,8 @@ impl Run<'_> {
             batches: sink.report.is_none() && !self.teller.is_verbose(),
             worker: self.worker.clone(),
         };
-        let limits = Limits {
-            threads: self.plan.parallel,
-            items: WINDOW_ITEMS,
-            bytes: WINDOW_BYTES,
-            ordered: !args.unordered,
-        };
+        let limits =
+            Limits { threads: self.plan.parallel, items: WINDOW_ITEMS, bytes: WINDOW_BYTES, ordered: !args.unordered };
         let worker = self.worker.clone();
         let end = pipeline::run(
             limits,

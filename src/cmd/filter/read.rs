@@ -230,4 +230,3 @@ impl Reader<'_> {
 pub fn splitter(input: Input, rules: Rules, max_size: u64) -> Splitter<Box<dyn std::io::Read + Send>> {
     Splitter::new(input.reader, rules, usize::try_from(max_size).unwrap_or(usize::MAX))
 }
-

@@ -98,7 +98,8 @@ pub fn replace(mailbox: &mut File, new: NamedTempFile, path: &Path) -> io::Resul
     drop(kept);
     sync_folder_of(path)?;
     overwrite(mailbox, &mut new_file, old.length).map_err(|error| {
-        let text = format!("{error}; the complete new mailbox is {}, and the next run puts it in place", copy.display());
+        let text =
+            format!("{error}; the complete new mailbox is {}, and the next run puts it in place", copy.display());
         io::Error::new(error.kind(), text)
     })?;
     fs::remove_file(&copy)?;
@@ -130,33 +131,33 @@ pub fn recover(path: &Path, mailbox: &mut File) -> io::Result<Option<String>> {
         let mut new = File::open(&copy)?;
         let new_length = new.metadata()?.len();
         let length = mailbox.metadata()?.len();
-        let untouched = length >= old.length && Digest::of_range(mailbox, 0, old.length)? == old.all;
+        let longer = new_length > old.length && length >= new_length && is_zero(mailbox, old.length, new_length)?;
+        let untouched = !longer && length >= old.length && Digest::of_range(mailbox, 0, old.length)? == old.all;
         let whole = length >= new_length
             && Digest::of_range(mailbox, 0, new_length)? == Digest::of_range(&mut new, 0, new_length)?;
-        if !untouched && !whole {
-            // Half overwritten. What follows the longer of both contents was delivered after that.
+        let mut uncut = || Ok::<_, io::Error>(Digest::of_range(mailbox, new_length, old.length)? == old.tail);
+        if !untouched && (!whole || (old.length > new_length && length >= old.length && uncut()?)) {
+            // Half overwritten, or not yet cut to its length. What follows the longer of both contents was delivered
+            // after that.
             let mut complete = beside(path, 0o600)?;
             new.rewind()?;
             io::copy(&mut new, &mut complete)?;
             mailbox.seek(SeekFrom::Start(new_length.max(old.length)))?;
             io::copy(mailbox, &mut complete)?;
             replace(mailbox, complete, path)?;
-        } else if !untouched && new_length < old.length {
-            let uncut = length >= old.length && Digest::of_range(mailbox, new_length, old.length)? == old.tail;
-            if uncut {
-                let mut complete = beside(path, 0o600)?;
-                new.rewind()?;
-                io::copy(&mut new, &mut complete)?;
-                mailbox.seek(SeekFrom::Start(old.length))?;
-                io::copy(mailbox, &mut complete)?;
-                replace(mailbox, complete, path)?;
-            }
         }
         fs::remove_file(&copy)?;
         sync_folder_of(path)?;
         told = Some(format!("{}: a rewrite that was broken off has been completed or undone", path.display()));
     }
     Ok(told)
+}
+
+/// Whether this part of the mailbox was only made, not written: no mail is made of NULs.
+fn is_zero(mailbox: &mut File, start: u64, end: u64) -> io::Result<bool> {
+    mailbox.seek(SeekFrom::Start(start))?;
+    let mut bytes = io::BufReader::new(mailbox.take(end - start)).bytes();
+    bytes.try_fold(true, |zero, byte| Ok(zero && byte? == 0))
 }
 
 /// The recovery copies beside a mailbox.

@@ -80,7 +80,6 @@ impl Default for Tally {
 }
 
 impl Tally {
-
     /// Counts a message.
     pub fn count(&mut self, place: &Place, fate: &Fate) {
         self.bytes_in += place.length;
@@ -197,12 +196,17 @@ impl Report {
     pub fn create(path: &Path) -> io::Result<Report> {
         let file = File::create(path)?;
         let is_csv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
-        Ok(if is_csv { Report::Csv(Box::new(csv::Writer::from_writer(file))) } else { Report::Json(BufWriter::new(file)) })
+        Ok(if is_csv {
+            Report::Csv(Box::new(csv::Writer::from_writer(file)))
+        } else {
+            Report::Json(BufWriter::new(file))
+        })
     }
 
     /// Writes the row of a message of the input named `file`.
     pub fn row(&mut self, file: &str, place: &Place, outcome: &Outcome) -> io::Result<()> {
-        let plain = |text: &str| text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect::<String>();
+        let plain =
+            |text: &str| text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect::<String>();
         let mut row = Row {
             seq: place.seq,
             file,

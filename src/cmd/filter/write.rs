@@ -232,5 +232,6 @@ pub fn tell_doubt(teller: &Teller, name: &str, place: &Place) {
         Some(Doubt::OpenMimePart) => "it stands inside an open MIME part",
         Some(Doubt::NoHeader) => "no header field follows it",
     };
-    teller.detail(&format!("{name}, message {} at byte {}: its From_ line is doubtful: {why}", place.seq, place.offset));
+    teller
+        .detail(&format!("{name}, message {} at byte {}: its From_ line is doubtful: {why}", place.seq, place.offset));
 }
