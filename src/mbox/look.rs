@@ -76,6 +76,8 @@ impl Look {
                         return Verdict::No; // `From : alice`, a field of old
                     }
                     self.dated = from_line::is_dated(line);
+                } else if rules.from_rule == FromRule::Formail && !context.first && !has_two_words(line) {
+                    return Verdict::No;
                 }
                 let length = line.len();
                 self.at = length;
@@ -137,12 +139,21 @@ impl Look {
         if let Some(name) = fields::name(line) {
             self.fields = self.fields.saturating_add(1);
             self.usual |= usual && fields::is_usual(name);
-            self.known = self.known.saturating_add(u32::from(known && fields::is_known_to_formail(name)));
+            if known {
+                // A field younger than formail ends its count.
+                self.over = !fields::is_known_to_formail(name);
+                self.known = self.known.saturating_add(u32::from(!self.over));
+            }
             self.headed = true;
         } else if !(fields::is_envelope(line) || fields::is_continuation(line) && self.fields > 0) {
             self.over = true;
         }
     }
+}
+
+/// formail wants a sender and at least one word more, whatever they are.
+fn has_two_words(line: &[u8]) -> bool {
+    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(2).is_some()
 }
 
 /// What must be found below the candidate line.

@@ -41,7 +41,8 @@ pub enum FromRule {
     Auto,
     /// Only a dated line after an empty one.
     Strict,
-    /// As formail of procmail 3.22: any `From ` after an empty line (LF alone) with enough fields that formail knows.
+    /// As formail of procmail 3.22: `From ` and two words after an empty line (LF alone), and under it, without any other
+    /// between them, enough fields that formail knows. Content-Length is believed blindly.
     Formail,
     /// Every line that starts `From `.
     Any,
