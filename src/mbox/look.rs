@@ -88,16 +88,8 @@ impl Look {
         if !need.possible {
             return Verdict::No;
         }
-        while !self.over && !need.decided(self) {
-            match self.next_line(text, ended) {
-                Some((line, _)) if line.is_empty() => self.over = true,
-                Some((line, _)) => {
-                    let length = line.len();
-                    self.read(line, need.usual, need.known > 0);
-                    self.at += length;
-                }
-                None => return Verdict::Pending,
-            }
+        if !self.walk(text, ended, need.usual, need.known > 0, |look| need.decided(look)) {
+            return Verdict::Pending;
         }
         if need.met(self) { Verdict::Yes { headed: self.headed, line } } else { Verdict::No }
     }
@@ -106,18 +98,25 @@ impl Look {
     pub(super) fn header_verdict(&mut self, text: &[u8], eof: bool, lookahead: usize) -> Verdict {
         let ended = eof || text.len() >= lookahead;
         let text = &text[..text.len().min(lookahead)];
-        while !self.over && !self.usual {
-            match self.next_line(text, ended) {
-                Some((line, _)) if line.is_empty() => self.over = true,
-                Some((line, _)) => {
-                    let length = line.len();
-                    self.read(line, true, false);
-                    self.at += length;
-                }
-                None => return Verdict::Pending,
-            }
+        if !self.walk(text, ended, true, false, |look| look.usual) {
+            return Verdict::Pending;
         }
         if self.usual { Verdict::Yes { headed: true, line: 0 } } else { Verdict::No }
+    }
+
+    /// Reads header lines until they end or `decided` says so; false if more bytes are needed for that.
+    fn walk(&mut self, text: &[u8], ended: bool, usual: bool, known: bool, decided: impl Fn(&Self) -> bool) -> bool {
+        while !self.over && !decided(self) {
+            match self.next_line(text, ended) {
+                Some(([], _)) => self.over = true,
+                Some((line, _)) => {
+                    self.at += line.len();
+                    self.read(line, usual, known);
+                }
+                None => return false,
+            }
+        }
+        true
     }
 
     /// The line at `self.at` with its end, and whether it has one; none if that is not known yet.

@@ -102,6 +102,11 @@ impl<R> Splitter<R> {
         self.buffer.offset
     }
 
+    #[cfg(test)]
+    pub(super) fn buffer_size(&self) -> usize {
+        self.buffer.bytes.len()
+    }
+
     /// The reader, which may have been read beyond [`Splitter::offset`].
     #[must_use]
     pub fn get_ref(&self) -> &R {
