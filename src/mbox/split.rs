@@ -159,6 +159,11 @@ impl Buffer {
         if self.bytes.len() - self.tail >= CHUNK {
             return;
         }
+        if self.bytes.is_empty() {
+            // Fresh zeroes from the system cost nothing until they are touched; a mailbox of one note touches few.
+            self.bytes = vec![0; 2 * CHUNK];
+            return;
+        }
         let live = self.tail - self.head;
         let grow = self.head < live / 4 || self.bytes.len() - live < CHUNK;
         self.bytes.copy_within(self.head..self.tail, 0);
