@@ -4,12 +4,14 @@
 //! where that piece ends or that it needs more. All positions count from the start of those bytes. Whatever was looked at
 //! is remembered, so that the work is linear in the input however it comes.
 
+mod start;
+
 use memchr::memmem;
 
 use super::look::{Context, Look, Verdict};
-use super::{Doubt, Format, FromRule, Part, Rules, detect, fields};
+use super::mime::Mime;
+use super::{Doubt, Format, FromRule, Part, Rules, fields};
 
-const MARK: &[u8] = b"\xef\xbb\xbf";
 const FROM: &[u8] = b"From ";
 /// After a body there may be two line ends, of up to two bytes each, and still its Content-Length is right.
 const LINE_ENDS: usize = 4;
@@ -140,123 +142,6 @@ impl Cutter {
                 return step;
             }
         }
-    }
-
-    fn blank(&mut self, buf: &[u8], eof: bool) -> Option<Step> {
-        if self.pos == 0 && self.scan == 0 {
-            if buf.len() < MARK.len() && MARK.starts_with(buf) && !eof {
-                return Some(Step::More);
-            }
-            if buf.starts_with(MARK) {
-                self.pos = MARK.len();
-            }
-        }
-        loop {
-            match &buf[self.pos..] {
-                [b'\n', ..] => self.pos += 1,
-                [b'\r', b'\n', ..] => self.pos += 2,
-                [b'\r'] if !eof => return Some(Step::More),
-                [] => break,
-                _ => {
-                    self.scan = self.pos;
-                    self.stage = Stage::FirstLine;
-                    return None;
-                }
-            }
-        }
-        if eof {
-            self.stage = Stage::End;
-            return if buf.is_empty() { None } else { Some(self.preamble(buf.len())) };
-        }
-        if self.pos < self.limits.whole {
-            return Some(Step::More);
-        }
-        // Nothing but line ends in all that may be buffered: they belong to no message whatever comes.
-        let cut = self.preamble(self.pos);
-        (self.pos, self.scan) = (0, 1);
-        Some(cut)
-    }
-
-    #[expect(clippy::unused_self, reason = "reads like its neighbours")]
-    fn preamble(&self, len: usize) -> Step {
-        Step::Cut(Cut { len, part: Part::Preamble, has_from_line: false, doubt: None })
-    }
-
-    fn first_line(&mut self, buf: &[u8], eof: bool) -> Option<Step> {
-        let reach = buf.len().min(self.pos + self.limits.lookahead);
-        let line = match memchr::memchr(b'\n', &buf[self.scan.min(reach)..reach]) {
-            Some(n) => &buf[self.pos..=self.scan + n],
-            None if eof || reach == self.pos + self.limits.lookahead => &buf[self.pos..reach],
-            None => {
-                self.scan = reach;
-                return Some(Step::More);
-            }
-        };
-        if let Some(format) = detect::foreign(line) {
-            return Some(Step::Refuse(format));
-        }
-        self.stage = if line.starts_with(FROM) { Stage::FirstFrom } else { Stage::FirstHeader };
-        None
-    }
-
-    fn first_from(&mut self, buf: &[u8], eof: bool) -> Option<Step> {
-        let context = Context { empty: true, start: true, first: true, from_line: false };
-        match self.look_at(buf, self.pos, eof, context) {
-            Verdict::Pending => Some(Step::More),
-            Verdict::No => {
-                self.look = None;
-                self.stage = Stage::FirstHeader;
-                None
-            }
-            Verdict::Yes { headed, line } => self.begin_after(self.pos, true, headed, line),
-        }
-    }
-
-    fn first_header(&mut self, buf: &[u8], eof: bool) -> Option<Step> {
-        let look = self.look.get_or_insert_with(Look::at_header);
-        match look.header_verdict(&buf[self.pos..], eof, self.limits.lookahead) {
-            Verdict::Pending => Some(Step::More),
-            Verdict::No => {
-                self.look = None;
-                self.scan = self.pos;
-                self.stage = Stage::Text;
-                None
-            }
-            Verdict::Yes { .. } => self.begin_after(self.pos, false, true, 0),
-        }
-    }
-
-    fn text(&mut self, buf: &[u8], eof: bool) -> Option<Step> {
-        let limit = self.pos + self.limits.whole;
-        loop {
-            let found = self.look.is_some() || self.find(buf, eof);
-            if self.scan >= limit || (!found && eof) {
-                return Some(Step::Refuse(detect::shapeless(&buf[self.pos..buf.len().min(limit)])));
-            }
-            if !found {
-                return Some(Step::More);
-            }
-            let at = self.scan + 1;
-            let context = Context { empty: true, start: true, first: false, from_line: false };
-            match self.look_at(buf, at, eof, context) {
-                Verdict::Pending => return Some(Step::More),
-                Verdict::No => {
-                    self.look = None;
-                    self.scan += 1;
-                }
-                Verdict::Yes { .. } if detect::is_binary(&buf[self.pos..at]) => {
-                    return Some(Step::Refuse(Format::Binary));
-                }
-                Verdict::Yes { headed, line } => return self.begin_after(at, true, headed, line),
-            }
-        }
-    }
-
-    /// The first message begins at `at`; what is before is cut off.
-    fn begin_after(&mut self, at: usize, has_from_line: bool, headed: bool, line: usize) -> Option<Step> {
-        self.stage = Stage::Message;
-        self.begin(has_from_line, (!headed).then_some(Doubt::NoHeader), line);
-        (at > 0).then(|| self.preamble(at))
     }
 
     fn begin(&mut self, has_from_line: bool, doubt: Option<Doubt>, line: usize) {
@@ -445,59 +330,4 @@ fn after_line_ends(buf: &[u8], mut at: usize) -> usize {
         };
     }
     at
-}
-
-/// Whether the message's outermost multipart has been closed.
-#[derive(Debug, Default)]
-struct Mime {
-    /// Line end and closing delimiter; empty if the message is not multipart. Kept from message to message for its memory.
-    needle: Vec<u8>,
-    /// Where the line end before the body is; 0 in later parts.
-    from: usize,
-    closed: bool,
-    /// The last bytes cut off, one fewer than the needle has.
-    carry: Vec<u8>,
-}
-
-impl Mime {
-    fn reset(&mut self) {
-        self.needle.clear();
-        self.carry.clear();
-        (self.from, self.closed) = (0, false);
-    }
-
-    fn open(&mut self, boundary: &[u8], body: usize) {
-        self.needle.extend_from_slice(b"\n--");
-        self.needle.extend_from_slice(boundary);
-        self.needle.extend_from_slice(b"--");
-        self.from = body.saturating_sub(1);
-    }
-
-    /// `text` is the message up to where the question is asked, from its start or that of its last part.
-    fn is_open(&self, text: &[u8]) -> bool {
-        !self.needle.is_empty() && !self.closed && !self.is_in(text)
-    }
-
-    fn is_in(&self, text: &[u8]) -> bool {
-        let text = text.get(self.from..).unwrap_or_default();
-        // From the end, where the closing delimiter nearly always is.
-        memmem::rfind(text, &self.needle).is_some()
-            || (!self.carry.is_empty() && {
-                let mut joint = self.carry.clone();
-                joint.extend_from_slice(&text[..text.len().min(self.needle.len())]);
-                memmem::find(&joint, &self.needle).is_some()
-            })
-    }
-
-    fn cut_off(&mut self, text: &[u8]) {
-        if self.needle.is_empty() || self.closed {
-            return;
-        }
-        self.closed = self.is_in(text);
-        let text = text.get(self.from..).unwrap_or_default();
-        let keep = self.needle.len() - 1;
-        self.carry.extend_from_slice(&text[text.len().saturating_sub(keep)..]);
-        self.carry.drain(..self.carry.len().saturating_sub(keep));
-        self.from = 0;
-    }
 }

@@ -76,6 +76,8 @@ impl Look {
                         return Verdict::No; // `From : alice`, a field of old
                     }
                     self.dated = from_line::is_dated(line);
+                } else if rules.from_rule == FromRule::Formail && !context.first && !has_two_words(line) {
+                    return Verdict::No;
                 }
                 let length = line.len();
                 self.at = length;
@@ -86,16 +88,8 @@ impl Look {
         if !need.possible {
             return Verdict::No;
         }
-        while !self.over && !need.decided(self) {
-            match self.next_line(text, ended) {
-                Some((line, _)) if line.is_empty() => self.over = true,
-                Some((line, _)) => {
-                    let length = line.len();
-                    self.read(line, need.usual, need.known > 0);
-                    self.at += length;
-                }
-                None => return Verdict::Pending,
-            }
+        if !self.walk(text, ended, need.usual, need.known > 0, |look| need.decided(look)) {
+            return Verdict::Pending;
         }
         if need.met(self) { Verdict::Yes { headed: self.headed, line } } else { Verdict::No }
     }
@@ -104,18 +98,25 @@ impl Look {
     pub(super) fn header_verdict(&mut self, text: &[u8], eof: bool, lookahead: usize) -> Verdict {
         let ended = eof || text.len() >= lookahead;
         let text = &text[..text.len().min(lookahead)];
-        while !self.over && !self.usual {
-            match self.next_line(text, ended) {
-                Some((line, _)) if line.is_empty() => self.over = true,
-                Some((line, _)) => {
-                    let length = line.len();
-                    self.read(line, true, false);
-                    self.at += length;
-                }
-                None => return Verdict::Pending,
-            }
+        if !self.walk(text, ended, true, false, |look| look.usual) {
+            return Verdict::Pending;
         }
         if self.usual { Verdict::Yes { headed: true, line: 0 } } else { Verdict::No }
+    }
+
+    /// Reads header lines until they end or `decided` says so; false if more bytes are needed for that.
+    fn walk(&mut self, text: &[u8], ended: bool, usual: bool, known: bool, decided: impl Fn(&Self) -> bool) -> bool {
+        while !self.over && !decided(self) {
+            match self.next_line(text, ended) {
+                Some(([], _)) => self.over = true,
+                Some((line, _)) => {
+                    self.at += line.len();
+                    self.read(line, usual, known);
+                }
+                None => return false,
+            }
+        }
+        true
     }
 
     /// The line at `self.at` with its end, and whether it has one; none if that is not known yet.
@@ -137,12 +138,21 @@ impl Look {
         if let Some(name) = fields::name(line) {
             self.fields = self.fields.saturating_add(1);
             self.usual |= usual && fields::is_usual(name);
-            self.known = self.known.saturating_add(u32::from(known && fields::is_known_to_formail(name)));
+            if known {
+                // A field younger than formail ends its count.
+                self.over = !fields::is_known_to_formail(name);
+                self.known = self.known.saturating_add(u32::from(!self.over));
+            }
             self.headed = true;
         } else if !(fields::is_envelope(line) || fields::is_continuation(line) && self.fields > 0) {
             self.over = true;
         }
     }
+}
+
+/// formail wants a sender and at least one word more, whatever they are.
+fn has_two_words(line: &[u8]) -> bool {
+    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(2).is_some()
 }
 
 /// What must be found below the candidate line.

@@ -8,17 +8,21 @@
 //! | `from_line` | is this one line a sender and a date? |
 //! | `fields` | what a header field looks like; what of a header the splitter must know |
 //! | `look` | is this From_ line, with what stands around it, the beginning of a message? |
+//! | `mime` | is a multipart message still open there? |
 //! | `detect` | files that are no mbox, by name |
-//! | `cutter` | the state machine from buffered bytes to cuts; does no input |
+//! | `cutter` | the state machine from buffered bytes to cuts; does no input. `cutter::start` is its beginning |
 //! | `split` | the buffer, the reader, the public [`Splitter`] |
 //!
 //! Sources: RFC 4155, and man hamsift(7) for the rule in full ("spec: mbox" in these comments).
 
+#[cfg(test)]
+mod cases;
 mod cutter;
 mod detect;
 mod fields;
 mod from_line;
 mod look;
+mod mime;
 #[cfg(test)]
 mod reference;
 mod split;
@@ -42,7 +46,8 @@ pub enum FromRule {
     Auto,
     /// Only a dated line after an empty one.
     Strict,
-    /// As formail of procmail 3.22: any `From ` after an empty line (LF alone) with enough fields that formail knows.
+    /// As formail of procmail 3.22: `From ` and two words after an empty line (LF alone), and under it, without any other
+    /// between them, enough fields that formail knows. Content-Length is believed blindly.
     Formail,
     /// Every line that starts `From `.
     Any,

@@ -142,7 +142,7 @@ impl Reference<'_> {
             return None;
         }
         let names = self.names(at + line.len(), end);
-        let known = names.iter().filter(|n| fields::is_known_to_formail(n)).count() + 1;
+        let known = names.iter().take_while(|n| fields::is_known_to_formail(n)).count() + 1;
         let usual = names.iter().any(|n| fields::is_usual(n));
         let dated = from_line::is_dated(line);
         let at_start = matches!(place, Place::First | Place::InPreamble);
@@ -151,7 +151,11 @@ impl Reference<'_> {
         let enough = at_start || names.len() + 1 >= asked;
         let yes = match self.rules.from_rule {
             FromRule::Any => enough,
-            FromRule::Formail => after_empty && (place == Place::First || known >= if asked == 0 { 2 } else { asked }),
+            FromRule::Formail => {
+                let words = String::from_utf8_lossy(line).split_ascii_whitespace().count();
+                let least = if asked == 0 { 2 } else { asked };
+                after_empty && (place == Place::First || (words >= 3 && known >= least))
+            }
             FromRule::Auto | FromRule::Strict if fields::name(line).is_some() => false,
             FromRule::Strict => enough && dated && after_empty,
             FromRule::Auto if dated => enough && (after_empty || place == Place::UnderFromLine || !names.is_empty()),

@@ -102,6 +102,11 @@ impl<R> Splitter<R> {
         self.buffer.offset
     }
 
+    #[cfg(test)]
+    pub(super) fn buffer_size(&self) -> usize {
+        self.buffer.bytes.len()
+    }
+
     /// The reader, which may have been read beyond [`Splitter::offset`].
     #[must_use]
     pub fn get_ref(&self) -> &R {
@@ -154,13 +159,19 @@ impl Buffer {
         if self.bytes.len() - self.tail >= CHUNK {
             return;
         }
+        if self.bytes.is_empty() {
+            // Fresh zeroes from the system cost nothing until they are touched; a mailbox of one note touches few.
+            self.bytes = vec![0; 2 * CHUNK];
+            return;
+        }
         let live = self.tail - self.head;
-        if self.head >= live / 4 && self.bytes.len() - live >= CHUNK {
-            self.bytes.copy_within(self.head..self.tail, 0);
-        } else {
-            let mut larger = vec![0; (live + live / 4 + 2 * CHUNK).max(live.min(4 << 20) * 2)];
-            larger[..live].copy_from_slice(self.bytes());
-            self.bytes = larger;
+        let grow = self.head < live / 4 || self.bytes.len() - live < CHUNK;
+        self.bytes.copy_within(self.head..self.tail, 0);
+        if grow {
+            // In place, and to no more than needed: a second buffer beside the first would be what the memory is measured by.
+            let size = (live + live / 4 + 2 * CHUNK).max(live.min(4 << 20) * 2).max(self.bytes.len());
+            self.bytes.reserve_exact(size - self.bytes.len());
+            self.bytes.resize(size, 0);
         }
         (self.head, self.tail) = (0, live);
     }

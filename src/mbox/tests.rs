@@ -234,6 +234,34 @@ proptest! {
     }
 }
 
+/// Every place of the limits relative to what they may cut: separators, claimed ends, closing delimiters, line ends.
+#[test]
+fn same_as_the_reference_at_every_limit() {
+    let a = "From a@b.example Mon Jan  5 10:00:01 2004\n";
+    let inner = format!("Patch:\n\n{a}Subject: inner\n\nno message\n");
+    let length = format!("Content-Length: {}\n", inner.len());
+    let mime = "Content-Type: multipart/mixed; boundary=zz\n";
+    let mailboxes = [
+        format!("{a}{length}Subject: x\n\n{inner}\n{a}To: b\n\n{inner}\n\r\n{a}"),
+        format!("{a}{length}\n{inner}\n\nFrom -\nTo: b\nCc: c\n\nbody"),
+        format!("{a}{mime}\n--zz\n\nx\n--zz--\n\n{a}{mime}\n\n--zz\n\n{a}"),
+        format!("{mime}{length}\n{inner}\n{a}{a}{a}To: b\n"),
+        format!("\n\r\nsome text\n\n{a}{length}To: b\n\n{inner}").replace('\n', "\r\n"),
+    ];
+    for data in mailboxes {
+        for whole in 16..data.len() + 8 {
+            for lookahead in [16, 45, 60, whole] {
+                for from_rule in [FromRule::Auto, FromRule::Formail, FromRule::Any] {
+                    let limits = Limits { whole, lookahead: lookahead.min(whole), middle: 1 + whole / 3 };
+                    let rules = Rules { from_rule, ..Rules::default() };
+                    agree(data.as_bytes(), rules, limits, &[1 << 20]).unwrap();
+                    agree(data.as_bytes(), rules, limits, &[1]).unwrap();
+                }
+            }
+        }
+    }
+}
+
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(2000)
 }
