@@ -123,3 +123,93 @@ impl<T, L: Fn() -> usize> Drop for Seat<'_, T, L> {
         inner.wake((self.limit)());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(20)
+    }
+
+    #[test]
+    fn the_last_returned_is_lent_first_unless_put_last() {
+        let (seats, made) = (Seats::new(), AtomicUsize::new(0));
+        let take = || seats.take(later(), || 3, || made.fetch_add(1, SeqCst)).unwrap();
+        let (first, mut second, third) = (take(), take(), take());
+        assert_eq!((seats.in_use(), made.load(SeqCst)), (3, 3));
+        drop(first);
+        second.put_last(true);
+        drop(third);
+        drop(second);
+        let order: Vec<_> = [take(), take(), take()].iter().map(|seat| seat.with(|nth| *nth).unwrap()).collect();
+        assert_eq!((order, made.load(SeqCst)), (vec![2, 0, 1], 3));
+    }
+
+    #[test]
+    fn those_who_wait_are_served_in_the_order_they_came() {
+        let seats = Seats::new();
+        let held = seats.take(later(), || 1, || ()).unwrap();
+        let (sender, served) = mpsc::channel();
+        thread::scope(|scope| {
+            for nth in 0..5 {
+                let (sender, seats) = (sender.clone(), &seats);
+                scope.spawn(move || {
+                    let _seat = seats.take(later(), || 1, || ()).unwrap();
+                    sender.send(nth).unwrap();
+                });
+                while seats.lock().waiting.len() <= nth {
+                    thread::yield_now();
+                }
+            }
+            drop(held);
+            assert_eq!(served.iter().take(5).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+        });
+    }
+
+    #[test]
+    fn one_who_gives_up_does_not_block_those_behind() {
+        let seats = Seats::new();
+        let held = seats.take(later(), || 1, || ()).unwrap();
+        thread::scope(|scope| {
+            let impatient =
+                scope.spawn(|| seats.take(Instant::now() + Duration::from_millis(10), || 1, || ()).is_none());
+            while seats.lock().waiting.is_empty() {
+                thread::yield_now();
+            }
+            let patient = scope.spawn(|| seats.take(later(), || 1, || ()).is_some());
+            assert!(impatient.join().unwrap());
+            drop(held);
+            assert!(patient.join().unwrap());
+        });
+        assert_eq!(seats.in_use(), 0);
+    }
+
+    #[test]
+    fn when_the_limit_rises_all_who_wait_are_seated_at_once() {
+        let (seats, most) = (Seats::new(), AtomicUsize::new(1));
+        let limit = || most.load(SeqCst);
+        let held = seats.take(later(), limit, || ()).unwrap();
+        let together = std::sync::Barrier::new(3);
+        thread::scope(|scope| {
+            for nth in 0..3 {
+                let (seats, together) = (&seats, &together);
+                scope.spawn(move || {
+                    let _seat = seats.take(later(), limit, || ()).unwrap();
+                    together.wait();
+                });
+                while seats.lock().waiting.len() <= nth {
+                    thread::yield_now();
+                }
+            }
+            most.store(3, SeqCst);
+            // The next to give back wakes the first, which wakes the next.
+            drop(held);
+        });
+        assert_eq!(seats.in_use(), 0);
+    }
+}

@@ -5,6 +5,7 @@ mod deadlines;
 mod life;
 mod server;
 mod starve;
+mod tls;
 
 use std::time::{Duration, Instant};
 

@@ -27,6 +27,11 @@ impl Connection {
         Self { stream: Box::new(stream), left: Vec::new() }
     }
 
+    /// The bare stream, for a layer to be put on it.
+    pub(super) fn take_stream(&mut self) -> Box<dyn Stream> {
+        std::mem::replace(&mut self.stream, Box::new(std::io::empty()))
+    }
+
     /// Reads once, whatever comes.
     pub(super) fn read_some(&mut self) -> Option<Vec<u8>> {
         let mut buffer = vec![0; 1 << 20];

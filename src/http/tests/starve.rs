@@ -7,22 +7,26 @@ use super::*;
 
 #[test]
 fn a_server_that_answers_one_connection_only_is_noticed_and_every_call_answered() {
-    let server = Server::single(echo);
+    let server = Server::single(|connection, _| {
+        while let Some(request) = connection.request() {
+            // The work of a call: so that those on the good connection outlast the judge's patience with the others.
+            std::thread::sleep(Duration::from_millis(1));
+            connection.send(&ok(&request.body));
+        }
+    });
     let pool = pool(&server.url(), 4);
-    // Enough calls that the ones on the good connection overtake the others for longer than the judge's patience.
-    let start = Instant::now();
-    echo_calls(&pool, 4, 2000);
-    let took = start.elapsed();
+    echo_calls(&pool, 4, 150);
+    // Four, and on a slow machine one more on trial; each but the good one costs one request sent again.
     let counters = pool.counters();
-    assert_eq!(counters.connections, 4, "{counters:?}");
-    assert_eq!((counters.repeats, counters.requests), (3, 8003));
+    assert!(counters.connections > 1, "{counters:?}");
+    assert_eq!(counters.repeats, counters.connections - 1, "{counters:?}");
+    assert_eq!(counters.requests, 600 + counters.repeats, "{counters:?}");
     let notes = pool.take_notes();
     assert_eq!(
         notes,
         [format!("{}/RPC2 answers one connection at a time; going on with one connection", server.url())]
     );
     assert!(pool.take_notes().is_empty());
-    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 #[test]
