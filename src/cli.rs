@@ -87,6 +87,7 @@ pub struct FilterArgs {
     /// Mailboxes, one after the other; `-` or none: standard input
     #[arg(value_name = "MBOX")]
     pub mailboxes: Vec<PathBuf>,
+    /// Where the verdict comes from
     #[command(flatten)]
     pub classifier: ClassifierArgs,
     /// Messages in flight
@@ -137,6 +138,7 @@ pub struct FilterArgs {
     /// A message has at least N header lines, its From_ line included
     #[arg(short = 'm', long, value_name = "N", help_heading = "Splitting")]
     pub min_fields: Option<u32>,
+    /// What is told
     #[command(flatten)]
     pub tell: TellArgs,
     /// Show a progress line
@@ -147,6 +149,7 @@ pub struct FilterArgs {
 /// `hamsift pipe`
 #[derive(Debug, Args)]
 pub struct PipeArgs {
+    /// Where the verdict comes from
     #[command(flatten)]
     pub classifier: ClassifierArgs,
     /// What to do with a message that cannot be classified
@@ -155,6 +158,7 @@ pub struct PipeArgs {
     /// Tell the verdict as exit code: 0 spam, 1 ham, 2 unsure, 3 unclassified
     #[arg(long, help_heading = "Output")]
     pub exit_code: bool,
+    /// What is told
     #[command(flatten)]
     pub tell: TellArgs,
 }
@@ -377,7 +381,7 @@ mod tests {
         assert_eq!(shard("2/3"), Ok(Shard { number: 2, of: 3 }));
         assert!(["", "0/3", "4/3", "1", "1/0", "a/b", "-1/2"].iter().all(|text| shard(text).is_err()));
         assert_eq!(filter("-s http://h --only spam,Ham").only, [Class::Spam, Class::Ham]);
-        assert_eq!(parallel("18446744073709551616").is_err(), true);
+        assert!(parallel("18446744073709551616").is_err());
     }
 
     #[test]

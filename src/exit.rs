@@ -65,7 +65,7 @@ pub struct Failure {
 
 impl Failure {
     /// A failure with this status and text, ready for `?`.
-    pub fn new(exit: Exit, text: impl Into<String>) -> anyhow::Error {
+    pub fn error(exit: Exit, text: impl Into<String>) -> anyhow::Error {
         Failure { exit, text: text.into() }.into()
     }
 }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn an_error_keeps_its_status_under_context() {
-        let error = Failure::new(Exit::NoInput, "no such file").context("reading x");
+        let error = Failure::error(Exit::NoInput, "no such file").context("reading x");
         assert_eq!(status(&error), Exit::NoInput);
         assert_eq!(status(&anyhow::anyhow!("other")), Exit::Io);
     }

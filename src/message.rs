@@ -210,7 +210,7 @@ impl<'a> Message<'a> {
     pub fn is_bare(&self) -> bool {
         let all = self.bytes.len();
         let mut at = self.envelope;
-        self.ours.iter().cloned().chain([all..all]).all(|range| {
+        self.ours.iter().cloned().chain(std::iter::once(all..all)).all(|range| {
             let kept = &self.bytes[at.min(range.start)..range.start];
             at = range.end;
             kept.iter().all(|byte| matches!(byte, b'\r' | b'\n'))

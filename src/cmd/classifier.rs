@@ -14,7 +14,7 @@ use crate::verdict::Cutoffs;
 const SERVER_VARIABLE: &str = "HAMSIFT_SERVER";
 
 /// How messages are annotated.
-pub fn annotate(args: &ClassifierArgs) -> Annotate {
+pub(super) fn annotate(args: &ClassifierArgs) -> Annotate {
     let apply = match args.apply {
         ApplyArg::Verdict => Apply::Verdict,
         ApplyArg::Subject => Apply::Subject,
@@ -24,19 +24,19 @@ pub fn annotate(args: &ClassifierArgs) -> Annotate {
 }
 
 /// The classifier that the arguments or the environment name; asks nobody yet.
-pub fn open(args: &ClassifierArgs, parallel: usize) -> anyhow::Result<Arc<dyn Classifier>> {
+pub(super) fn open(args: &ClassifierArgs, parallel: usize) -> anyhow::Result<Arc<dyn Classifier>> {
     let mut urls = args.server.clone();
     if urls.is_empty() {
         let variable = std::env::var(SERVER_VARIABLE).unwrap_or_default();
         urls = variable.split_whitespace().map(str::to_owned).collect();
     }
     if urls.is_empty() {
-        return Err(Failure::new(
+        return Err(Failure::error(
             Exit::Config,
             format!("no classifier: name a server with -s URL or in {SERVER_VARIABLE}"),
         ));
     }
-    let parse = |url: &String| Endpoint::parse(url).map_err(|error| Failure::new(Exit::Usage, error.to_string()));
+    let parse = |url: &String| Endpoint::parse(url).map_err(|error| Failure::error(Exit::Usage, error.to_string()));
     let config = RemoteConfig {
         servers: urls.iter().map(parse).collect::<Result<_, _>>()?,
         parallel,
@@ -54,6 +54,6 @@ pub fn open(args: &ClassifierArgs, parallel: usize) -> anyhow::Result<Arc<dyn Cl
         header: args.header.clone(),
         keep_message: args.apply as u8 != ApplyArg::Verdict as u8,
     };
-    let remote = Remote::new(config).map_err(|error| Failure::new(Exit::Config, error.to_string()))?;
+    let remote = Remote::new(config).map_err(|error| Failure::error(Exit::Config, error.to_string()))?;
     Ok(Arc::new(remote))
 }

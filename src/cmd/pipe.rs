@@ -13,7 +13,7 @@ use crate::report::Teller;
 use crate::verdict::Class;
 
 /// Runs the command.
-pub fn run(args: PipeArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: PipeArgs) -> anyhow::Result<Exit> {
     let teller = Teller::new(args.tell.volume(), args.tell.color.into(), None);
     let input = match read_all() {
         Ok(input) => input,
@@ -71,7 +71,7 @@ fn verdict(args: &PipeArgs, input: &[u8], message: &message::Message) -> Result<
 }
 
 /// Copies the message through when the command line makes no sense.
-pub fn copy_through() -> Exit {
+pub(super) fn copy_through() -> Exit {
     if let Ok(input) = read_all() {
         // The status tells of the usage error already.
         let _ = write_out(&input);

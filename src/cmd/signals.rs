@@ -13,18 +13,18 @@ use crate::pipeline::Stop;
 
 /// Which signal came, if any.
 #[derive(Clone, Default)]
-pub struct Caught(Arc<AtomicI32>);
+pub(super) struct Caught(Arc<AtomicI32>);
 
 impl Caught {
     /// The exit status for it.
-    pub fn exit(&self) -> Option<Exit> {
+    pub(super) fn exit(&self) -> Option<Exit> {
         let number = self.0.load(Ordering::SeqCst);
         (number != 0).then_some(Exit::Signal(number))
     }
 }
 
 /// Pulls `stop` on the first SIGINT, SIGTERM or SIGHUP. A second one ends the process at once.
-pub fn pull(stop: Stop) -> io::Result<Caught> {
+pub(super) fn pull(stop: Stop) -> io::Result<Caught> {
     let caught = Caught::default();
     let seen = caught.clone();
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;

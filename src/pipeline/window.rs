@@ -100,7 +100,8 @@ impl<T> Window<T> {
     /// Takes all items that are next in order; waits for the first one at most `quiet`.
     pub(super) fn take(&self, out: &mut Vec<T>, quiet: Duration) -> Taken {
         let nothing = |state: &mut State<T>| {
-            !matches!(state.slots.front(), Some(Some(_))) && !state.stopped && !(state.closed && state.items == 0)
+            let ended = state.stopped || (state.closed && state.items == 0);
+            !ended && !matches!(state.slots.front(), Some(Some(_)))
         };
         let waited = self.ready.wait_timeout_while(self.lock(), quiet, nothing);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;

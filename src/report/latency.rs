@@ -46,7 +46,7 @@ impl Latency {
 
     /// The greatest, in milliseconds.
     pub fn max(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.max.as_secs_f64() * 1000.0)
+        (self.count > 0).then_some(self.max.as_secs_f64() * 1000.0)
     }
 }
 

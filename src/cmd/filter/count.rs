@@ -28,7 +28,7 @@ struct Count<'a> {
 }
 
 /// Counts what a real run would read. Nothing is classified, so all messages are counted as skipped.
-pub fn run(plan: &Plan, teller: &Arc<Teller>) -> anyhow::Result<Exit> {
+pub(super) fn run(plan: &Plan, teller: &Arc<Teller>) -> anyhow::Result<Exit> {
     let header = classifier::annotate(&plan.args.classifier).header;
     let (report, stats) = (create_report(&plan.args)?, create_stats(&plan.args)?);
     let mut count = Count { plan, header, tally: Tally::default(), report, seen: 0, base: 0, large: None };

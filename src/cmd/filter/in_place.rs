@@ -32,11 +32,11 @@ struct Snapshot {
 }
 
 /// Rewrites all mailboxes of the plan, one after the other.
-pub fn run(run: &mut Run) -> anyhow::Result<Ended> {
+pub(super) fn run(run: &mut Run) -> anyhow::Result<Ended> {
     let mut exit = Exit::Ok;
     for (file, source) in run.plan.inputs.clone().into_iter().enumerate() {
         let Source::Path(path) = source else {
-            return Err(Failure::new(Exit::Usage, "standard input cannot be rewritten in place"));
+            return Err(Failure::error(Exit::Usage, "standard input cannot be rewritten in place"));
         };
         let path = std::fs::canonicalize(&path).map_err(|error| cannot(Exit::NoInput, "open", &path, &error))?;
         match rewrite(run, file, &path) {
@@ -61,7 +61,7 @@ fn lock(run: &Run, path: &Path) -> anyhow::Result<Locked> {
             LockError::Failed { error, .. } if error.kind() == io::ErrorKind::NotFound => Exit::NoInput,
             LockError::Failed { .. } => Exit::CannotCreate,
         };
-        Failure::new(exit, error.to_string())
+        Failure::error(exit, error.to_string())
     })
 }
 
@@ -96,7 +96,10 @@ fn rewrite(run: &mut Run, file: usize, path: &Path) -> anyhow::Result<Exit> {
         put(&mut locked, *writer, &snapshot, path).map_err(|error| failed("rewrite", error))?;
         return Ok(status);
     }
-    Err(Failure::new(Exit::TempFail, format!("{}: other programs keep rewriting it; it is as it was", path.display())))
+    Err(Failure::error(
+        Exit::TempFail,
+        format!("{}: other programs keep rewriting it; it is as it was", path.display()),
+    ))
 }
 
 fn take(locked: &mut Locked) -> io::Result<Snapshot> {

@@ -11,7 +11,7 @@ use crate::pipeline::Done;
 
 /// Where a message stands in the input.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub(super) struct Place {
     /// Number of the message, from 1, over all inputs.
     pub seq: u64,
     /// Number of the input, from 0.
@@ -30,7 +30,7 @@ pub struct Place {
 
 /// A message to be classified.
 #[derive(Debug)]
-pub struct Job {
+pub(super) struct Job {
     /// Where it stands.
     pub place: Place,
     /// Its bytes.
@@ -39,7 +39,7 @@ pub struct Job {
 
 /// What became of a message.
 #[derive(Debug)]
-pub enum Fate {
+pub(super) enum Fate {
     /// It has a verdict.
     Classified(Answer),
     /// It should have had one.
@@ -50,7 +50,7 @@ pub enum Fate {
 
 /// What a worker made of a message.
 #[derive(Debug)]
-pub struct Outcome {
+pub(super) struct Outcome {
     /// What became of it.
     pub fate: Fate,
     /// How it is written.
@@ -61,9 +61,7 @@ pub struct Outcome {
 
 /// What there is to write, in order.
 #[derive(Debug)]
-pub enum Item {
-    /// A mailbox begins.
-    Begin(usize),
+pub(super) enum Item {
     /// A mailbox ends. `closed`: it has to end in an empty line, because another process writes what follows.
     End {
         /// See above.
@@ -82,7 +80,7 @@ pub enum Item {
 
 /// Messages one after the other that no worker has to see.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub(super) struct Batch {
     /// Their bytes.
     pub bytes: Vec<u8>,
     /// The length they had.
@@ -94,7 +92,7 @@ pub struct Batch {
 }
 
 /// What each worker does with a message.
-pub struct Worker {
+pub(super) struct Worker {
     /// How messages are annotated.
     pub annotate: Annotate,
     /// Who gives verdicts.
@@ -105,7 +103,7 @@ pub struct Worker {
 
 impl Worker {
     /// Classifies one message.
-    pub fn classify(&self, job: &Job) -> Outcome {
+    pub(super) fn classify(&self, job: &Job) -> Outcome {
         let message = self.annotate.parse(&job.bytes);
         let id = self.id(&message);
         if message.is_bare() || (job.place.is_first && message.is_store_record()) {
@@ -126,20 +124,20 @@ impl Worker {
     }
 
     /// The Message-ID, where it is wanted.
-    pub fn id(&self, message: &Message) -> Option<String> {
+    pub(super) fn id(&self, message: &Message) -> Option<String> {
         if self.wants_id { message_id(message) } else { None }
     }
 }
 
 /// The Message-ID of a message, as it stands in the field.
-pub fn message_id(message: &Message) -> Option<String> {
+pub(super) fn message_id(message: &Message) -> Option<String> {
     let value = message::clean_value(message.field("Message-ID")?.value);
     let text = String::from_utf8_lossy(value.trim_ascii()).into_owned();
     Some(text).filter(|text| !text.is_empty())
 }
 
 /// A worker's result in its place. Where even taking the message apart panicked, it goes out as it came.
-pub fn finish(done: Done<Job, Outcome>) -> Item {
+pub(super) fn finish(done: Done<Job, Outcome>) -> Item {
     let outcome = done.outcome.unwrap_or_else(|| Outcome {
         fate: Fate::Unclassified(internal()),
         edits: Edits::default(),

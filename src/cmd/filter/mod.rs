@@ -49,7 +49,7 @@ struct Plan {
 }
 
 /// Runs the command.
-pub fn run(mut args: FilterArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(mut args: FilterArgs) -> anyhow::Result<Exit> {
     let capped = args.parallel > MOST_PARALLEL;
     let parallel = args.parallel.min(MOST_PARALLEL);
     let classifier = if args.dry_run { None } else { Some(classifier::open(&args.classifier, parallel)?) };
@@ -98,13 +98,13 @@ fn check_inputs(inputs: &[Source]) -> anyhow::Result<Option<u64>> {
 fn exists(source: &Source, path: &Path) -> anyhow::Result<Option<u64>> {
     match path.metadata() {
         Ok(_) => Ok(None),
-        Err(error) => Err(Failure::new(Exit::NoInput, format!("{}: {error}", source.name()))),
+        Err(error) => Err(Failure::error(Exit::NoInput, format!("{}: {error}", source.name()))),
     }
 }
 
 fn range(shard: Shard, length: Option<u64>) -> anyhow::Result<Range<u64>> {
     let length = length.ok_or_else(|| {
-        Failure::new(Exit::Usage, "--shard needs mailboxes whose length is known: files that are not packed")
+        Failure::error(Exit::Usage, "--shard needs mailboxes whose length is known: files that are not packed")
     })?;
     let bound = |number: u64| (u128::from(length) * u128::from(number) / u128::from(shard.of)) as u64;
     // The last one reaches beyond the end, for mail that arrives meanwhile.
@@ -129,7 +129,7 @@ fn check_outputs(plan: &Plan) -> anyhow::Result<()> {
     let outputs = files.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?.metadata().ok()?)));
     for (option, metadata) in stdout.map(|metadata| ("standard output", metadata)).into_iter().chain(outputs) {
         if let Some((_, name)) = known.iter().find(|(other, _)| output::same_file(&metadata, other)) {
-            return Err(Failure::new(Exit::Usage, format!("{option} is the same file as {name}")));
+            return Err(Failure::error(Exit::Usage, format!("{option} is the same file as {name}")));
         }
         known.push((metadata, option.to_owned()));
     }
@@ -153,7 +153,7 @@ fn rules(args: &FilterArgs) -> Rules {
 
 /// Adds what was being done to an error that ends in this status.
 fn cannot(exit: Exit, what: &str, path: &Path, error: &std::io::Error) -> anyhow::Error {
-    Failure::new(exit, format!("cannot {what} {}: {error}", path.display()))
+    Failure::error(exit, format!("cannot {what} {}: {error}", path.display()))
 }
 
 fn create_report(args: &FilterArgs) -> anyhow::Result<Option<Report>> {
@@ -258,7 +258,7 @@ impl Run<'_> {
             let partial = match output.finish(complete) {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(Ended::Closed),
                 result => {
-                    result.map_err(|error| Failure::new(Exit::Io, format!("cannot write the output: {error}")))?
+                    result.map_err(|error| Failure::error(Exit::Io, format!("cannot write the output: {error}")))?
                 }
             };
             if let Some(path) = partial {

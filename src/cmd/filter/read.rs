@@ -11,7 +11,7 @@ use crate::message;
 use crate::pipeline::{Closed, Feed};
 
 /// What is read, and what of it.
-pub struct Reading {
+pub(super) struct Reading {
     /// The mailboxes.
     pub inputs: Vec<Source>,
     /// Number of the first of them.
@@ -35,7 +35,7 @@ pub struct Reading {
 }
 
 /// Why reading stopped before the end.
-pub enum Stopped {
+pub(super) enum Stopped {
     /// The sink wants no more.
     Closed,
     /// An input cannot be read.
@@ -49,18 +49,18 @@ impl From<Closed> for Stopped {
 }
 
 /// An input's error with its name and exit status.
-pub fn input_error(error: &InputError) -> anyhow::Error {
-    Failure::new(Exit::NoInput, error.to_string())
+pub(super) fn input_error(error: &InputError) -> anyhow::Error {
+    Failure::error(Exit::NoInput, error.to_string())
 }
 
 /// A splitter's error with the place and its exit status.
-pub fn split_error(name: &str, offset: u64, error: &SplitError) -> anyhow::Error {
+pub(super) fn split_error(name: &str, offset: u64, error: &SplitError) -> anyhow::Error {
     match error {
-        SplitError::NotMbox(format) => Failure::new(Exit::Data, format!("{name} is {format}")),
+        SplitError::NotMbox(format) => Failure::error(Exit::Data, format!("{name} is {format}")),
         SplitError::Read(error) => {
             let damage = error.get_ref().and_then(|inner| inner.downcast_ref::<Damage>());
             let exit = if let Some(Damage::Packed { .. }) = damage { Exit::Data } else { Exit::Io };
-            Failure::new(exit, format!("reading {name}, after byte {offset}: {error}"))
+            Failure::error(exit, format!("reading {name}, after byte {offset}: {error}"))
         }
     }
 }
@@ -83,7 +83,7 @@ struct Reader<'a> {
 }
 
 /// Reads all inputs into the pipeline.
-pub fn read_all(plan: &Reading, feed: &Feed<Job, Outcome, Item>) -> Result<(), Stopped> {
+pub(super) fn read_all(plan: &Reading, feed: &Feed<Job, Outcome, Item>) -> Result<(), Stopped> {
     let mut reader =
         Reader { plan, feed, batch: Batch::default(), seen: plan.seen, base: 0, large: None, taking: false };
     for (file, source) in plan.inputs.iter().enumerate() {
@@ -102,7 +102,6 @@ impl Reader<'_> {
     fn read(&mut self, file: usize, source: &Source) -> Result<bool, Stopped> {
         let input = source.open().map_err(|error| Stopped::Failed(input_error(&error)))?;
         let length = input.length;
-        self.feed.ready(Item::Begin(file), 0)?;
         let mut splitter = splitter(input, self.plan.rules, self.plan.max_size);
         let mut is_first = true;
         self.taking = false;
@@ -227,6 +226,6 @@ impl Reader<'_> {
 }
 
 /// A splitter that holds messages up to `max_size` whole.
-pub fn splitter(input: Input, rules: Rules, max_size: u64) -> Splitter<Box<dyn std::io::Read + Send>> {
+pub(super) fn splitter(input: Input, rules: Rules, max_size: u64) -> Splitter<Box<dyn std::io::Read + Send>> {
     Splitter::new(input.reader, rules, usize::try_from(max_size).unwrap_or(usize::MAX))
 }

@@ -17,11 +17,11 @@ use crate::output::{beside, sync_folder_of};
 
 /// FNV-1a, 64 bits: against accidents, not against forgers, who would have to be able to write the mailbox anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Digest(u64);
+pub(super) struct Digest(u64);
 
 impl Digest {
     /// The digest of all that can be read.
-    pub fn of(mut from: impl Read) -> io::Result<Digest> {
+    pub(super) fn of(mut from: impl Read) -> io::Result<Digest> {
         let (mut digest, mut buffer) = (0xcbf2_9ce4_8422_2325u64, vec![0; 256 << 10]);
         loop {
             match from.read(&mut buffer) {
@@ -81,16 +81,15 @@ fn prefix(mailbox: &Path) -> OsString {
 }
 
 /// Replaces the content of a locked mailbox by that of `new`, which lies in the same folder.
-pub fn replace(mailbox: &mut File, new: NamedTempFile, path: &Path) -> io::Result<()> {
+pub(super) fn replace(mailbox: &mut File, new: NamedTempFile, path: &Path) -> io::Result<()> {
     let mut new_file = new.reopen()?;
     let new_length = new_file.metadata()?.len();
     let old = Old::of(mailbox, new_length)?;
     // Better to find no room now than half way. File systems that cannot tell are believed to have it.
-    match fallocate(&*mailbox, FallocateFlags::KEEP_SIZE, 0, new_length.max(1)) {
-        Err(error @ (rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT | rustix::io::Errno::FBIG)) => {
-            return Err(error.into());
-        }
-        _ => {}
+    if let Err(error @ (rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT | rustix::io::Errno::FBIG)) =
+        fallocate(&*mailbox, FallocateFlags::KEEP_SIZE, 0, new_length.max(1))
+    {
+        return Err(error.into());
     }
     new.as_file().sync_all()?;
     let copy = path.with_file_name(old.name(path));
@@ -125,7 +124,7 @@ fn overwrite(mailbox: &mut File, new: &mut File, old_length: u64) -> io::Result<
 }
 
 /// Ends what a killed run has begun, on the locked mailbox; says what was done.
-pub fn recover(path: &Path, mailbox: &mut File) -> io::Result<Option<String>> {
+pub(super) fn recover(path: &Path, mailbox: &mut File) -> io::Result<Option<String>> {
     let mut told = None;
     for (copy, old) in copies(path)? {
         let mut new = File::open(&copy)?;

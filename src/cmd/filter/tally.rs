@@ -14,7 +14,7 @@ use crate::verdict::Class;
 
 /// The totals of a run.
 #[derive(Clone, Debug)]
-pub struct Tally {
+pub(super) struct Tally {
     started: Instant,
     /// Messages written or left out on purpose, of each class in the order of [`Class::ALL`].
     pub classes: [u64; 3],
@@ -81,7 +81,7 @@ impl Default for Tally {
 
 impl Tally {
     /// Counts a message.
-    pub fn count(&mut self, place: &Place, fate: &Fate) {
+    pub(super) fn count(&mut self, place: &Place, fate: &Fate) {
         self.bytes_in += place.length;
         self.suspicious += u64::from(place.doubt.is_some());
         match fate {
@@ -95,17 +95,17 @@ impl Tally {
     }
 
     /// Messages with a verdict.
-    pub fn classified(&self) -> u64 {
+    pub(super) fn classified(&self) -> u64 {
         self.classes.iter().sum()
     }
 
     /// All messages.
-    pub fn messages(&self) -> u64 {
+    pub(super) fn messages(&self) -> u64 {
         self.classified() + self.unclassified + self.skipped
     }
 
     /// The summary, in a line.
-    pub fn summary(&self, usage: &Usage) -> String {
+    pub(super) fn summary(&self, usage: &Usage) -> String {
         let [ham, unsure, spam] = self.classes;
         let (elapsed, connections) = (self.elapsed(), connections(usage));
         format!(
@@ -120,7 +120,13 @@ impl Tally {
     }
 
     /// Writes the statistics as JSON.
-    pub fn write_stats(&self, out: &mut impl Write, usage: &Usage, parallel: usize, written: u64) -> io::Result<()> {
+    pub(super) fn write_stats(
+        &self,
+        out: &mut impl Write,
+        usage: &Usage,
+        parallel: usize,
+        written: u64,
+    ) -> io::Result<()> {
         let [ham, unsure, spam] = self.classes;
         let quantile = |share| self.latency.quantile(share).map(thousandths);
         let stats = Stats {
@@ -184,7 +190,7 @@ struct Row<'a> {
 
 /// Writes a row per message, as JSON lines or CSV.
 #[derive(Debug)]
-pub enum Report {
+pub(super) enum Report {
     /// JSON, an object per line.
     Json(BufWriter<File>),
     /// CSV by RFC 4180, with a header row.
@@ -193,7 +199,7 @@ pub enum Report {
 
 impl Report {
     /// Creates the file; the ending of its name tells the format.
-    pub fn create(path: &Path) -> io::Result<Report> {
+    pub(super) fn create(path: &Path) -> io::Result<Report> {
         let file = File::create(path)?;
         let is_csv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
         Ok(if is_csv {
@@ -204,7 +210,7 @@ impl Report {
     }
 
     /// Writes the row of a message of the input named `file`.
-    pub fn row(&mut self, file: &str, place: &Place, outcome: &Outcome) -> io::Result<()> {
+    pub(super) fn row(&mut self, file: &str, place: &Place, outcome: &Outcome) -> io::Result<()> {
         let plain =
             |text: &str| text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect::<String>();
         let mut row = Row {
@@ -244,7 +250,7 @@ impl Report {
     }
 
     /// Writes what is left.
-    pub fn finish(self) -> io::Result<()> {
+    pub(super) fn finish(self) -> io::Result<()> {
         match self {
             Report::Json(mut out) => out.flush(),
             Report::Csv(mut out) => out.flush(),

@@ -17,7 +17,7 @@ use crate::verdict::Class;
 
 /// Which side of the work failed.
 #[derive(Debug)]
-pub enum SinkError {
+pub(super) enum SinkError {
     /// Nobody reads the output any more.
     Closed,
     /// The mailbox cannot be written.
@@ -37,7 +37,7 @@ impl From<io::Error> for SinkError {
 
 /// Where messages go.
 #[derive(Debug)]
-pub enum Destination {
+pub(super) enum Destination {
     /// All to one place.
     One(Box<Writer<Output>>),
     /// A mailbox per class, in the order of [`Class::ALL`], and one for the rest.
@@ -49,12 +49,12 @@ const SORTED: [&str; 4] = ["ham.mbox", "unsure.mbox", "spam.mbox", "unclassified
 
 impl Destination {
     /// One output.
-    pub fn one(output: Output) -> Destination {
+    pub(super) fn one(output: Output) -> Destination {
         Destination::One(Box::new(Writer::new(output)))
     }
 
     /// Mailboxes in this folder, which is made if need be. None of them may exist.
-    pub fn sorted(folder: &Path) -> io::Result<Destination> {
+    pub(super) fn sorted(folder: &Path) -> io::Result<Destination> {
         std::fs::create_dir_all(folder)?;
         let taken = SORTED.map(|name| folder.join(name)).into_iter().find(|path| path.symlink_metadata().is_ok());
         if let Some(path) = taken {
@@ -74,12 +74,12 @@ impl Destination {
     }
 
     /// Bytes written.
-    pub fn written(&mut self) -> u64 {
+    pub(super) fn written(&mut self) -> u64 {
         self.writers().iter().map(Writer::written).sum()
     }
 
     /// The outputs, to be finished.
-    pub fn into_outputs(self) -> Vec<Output> {
+    pub(super) fn into_outputs(self) -> Vec<Output> {
         match self {
             Destination::One(writer) => vec![writer.into_inner()],
             Destination::Sorted(writers) => writers.map(Writer::into_inner).into(),
@@ -88,7 +88,7 @@ impl Destination {
 }
 
 /// The sink and all it knows.
-pub struct Sink {
+pub(super) struct Sink {
     /// Where messages go.
     pub destination: Destination,
     /// Only these classes are written; all if there are none.
@@ -109,7 +109,7 @@ pub struct Sink {
 
 impl Sink {
     /// Takes what the pipeline brings.
-    pub fn take(&mut self, event: Event<Item>) -> Result<(), SinkError> {
+    pub(super) fn take(&mut self, event: Event<Item>) -> Result<(), SinkError> {
         match event {
             Event::Idle => {
                 self.tell_notes();
@@ -127,7 +127,6 @@ impl Sink {
 
     fn item(&mut self, item: Item) -> Result<(), SinkError> {
         match item {
-            Item::Begin(_) => {}
             Item::End { closed } => {
                 for writer in self.destination.writers() {
                     if closed {
@@ -226,7 +225,7 @@ impl Sink {
 }
 
 /// Tells where a message begins doubtfully, if it does.
-pub fn tell_doubt(teller: &Teller, name: &str, place: &Place) {
+pub(super) fn tell_doubt(teller: &Teller, name: &str, place: &Place) {
     let why = match place.doubt {
         None => return,
         Some(Doubt::OpenMimePart) => "it stands inside an open MIME part",
