@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memchr2_iter, memmem, memrchr};
 
 /// The prefix of all fields that are ours, in any case of letters.
 const OUR_PREFIX: &[u8] = b"X-Spambayes-";
@@ -115,8 +115,27 @@ fn is_empty_line(line: &[u8]) -> bool {
 
 /// Whether a field of this name is ours to set, and so nobody else's: `X-Spambayes-*`, and `header`.
 pub fn is_ours(name: &[u8], header: &str) -> bool {
-    (name.len() >= OUR_PREFIX.len() && name[..OUR_PREFIX.len()].eq_ignore_ascii_case(OUR_PREFIX))
-        || name.eq_ignore_ascii_case(header.as_bytes())
+    is_prefixed(name) || name.eq_ignore_ascii_case(header.as_bytes())
+}
+
+fn is_prefixed(name: &[u8]) -> bool {
+    name.get(..OUR_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(OUR_PREFIX))
+}
+
+/// Whether fields of ours may stand in a message: a quick look that finds them all and more. A message that has none
+/// need not be taken apart to be passed on.
+pub fn may_have_ours(bytes: &[u8], header: &str) -> bool {
+    // However broken the header block, it does not reach beyond the first empty line.
+    let end = memmem::find(bytes, b"\n\n").unwrap_or(bytes.len());
+    let end = memmem::find(&bytes[..end], b"\n\r\n").unwrap_or(end);
+    let begins_line_in = |name: &[u8]| {
+        let Some(&first) = name.first() else { return true };
+        memchr2_iter(first.to_ascii_lowercase(), first.to_ascii_uppercase(), &bytes[..end]).any(|at| {
+            (at == 0 || bytes[at - 1] == b'\n')
+                && bytes[at..end].get(..name.len()).is_some_and(|text| text.eq_ignore_ascii_case(name))
+        })
+    };
+    begins_line_in(OUR_PREFIX) || (!is_prefixed(header.as_bytes()) && begins_line_in(header.as_bytes()))
 }
 
 impl<'a> Message<'a> {
@@ -220,7 +239,7 @@ impl<'a> Message<'a> {
     /// Whether it is a mail store's own record ("folder internal data" of UW-IMAP, Pine, Dovecot): only the first
     /// message of a mailbox may be one, which the caller has to check.
     pub fn is_store_record(&self) -> bool {
-        let names_daemon = |text: &[u8]| memchr::memmem::find(text, b"MAILER-DAEMON").is_some();
+        let names_daemon = |text: &[u8]| memmem::find(text, b"MAILER-DAEMON").is_some();
         (self.field("X-IMAP").is_some() || self.field("X-IMAPbase").is_some())
             && (names_daemon(self.envelope()) || self.field("From").is_some_and(|field| names_daemon(field.value)))
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use self::item::Worker;
+use self::item::{Buffers, Worker};
 use self::read::{Reading, Stopped, input_error, read_all};
 use self::tally::{Report, Tally};
 use self::write::{Destination, Sink, SinkError};
@@ -280,6 +280,7 @@ impl Run<'_> {
             report: self.report.take(),
             tally: std::mem::take(&mut self.tally),
             teller: self.teller.clone(),
+            buffers: Buffers::default(),
             classifier: self.worker.classifier.clone(),
         };
         let reading = Reading {
@@ -292,6 +293,7 @@ impl Run<'_> {
             total: args.total.unwrap_or(u64::MAX),
             range: self.plan.range.clone(),
             batches: sink.report.is_none() && !self.teller.is_verbose(),
+            buffers: sink.buffers.clone(),
             worker: self.worker.clone(),
         };
         let limits =

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::item::{Batch, Fate, Item, Job, Outcome, Place, Worker};
+use super::item::{Batch, Buffers, Fate, Item, Job, Outcome, Place, Worker};
 use crate::classify::annotate::Edits;
 use crate::exit::{Exit, Failure};
 use crate::input::{Damage, Input, InputError, Source};
@@ -30,6 +30,8 @@ pub(super) struct Reading {
     pub range: Option<std::ops::Range<u64>>,
     /// Whether messages that are only passed through may go in batches, unnamed.
     pub batches: bool,
+    /// Where buffers come from.
+    pub buffers: Buffers,
     /// What each worker does.
     pub worker: Arc<Worker>,
 }
@@ -65,8 +67,8 @@ pub(super) fn split_error(name: &str, offset: u64, error: &SplitError) -> anyhow
     }
 }
 
-/// How much of a batch is gathered before it is sent on, bytes.
-const BATCH: usize = 128 << 10;
+/// How much of a batch is gathered before it is sent on, bytes: more than the output's buffer, which it passes by.
+const BATCH: usize = 256 << 10;
 
 struct Reader<'a> {
     plan: &'a Reading,
@@ -165,7 +167,9 @@ impl Reader<'_> {
         }
         if place.length <= plan.max_size {
             self.flush()?;
-            self.feed.work(Job { place, bytes: piece.bytes.to_vec() }, piece.bytes.len())?;
+            let mut bytes = plan.buffers.take();
+            bytes.extend_from_slice(piece.bytes);
+            self.feed.work(Job { place, bytes }, piece.bytes.len())?;
         } else {
             self.pass(place, piece.bytes)?;
         }
@@ -191,6 +195,9 @@ impl Reader<'_> {
 
     fn unclassified(&self, bytes: &[u8]) -> (Edits, Option<String>) {
         let worker = &self.plan.worker;
+        if !worker.wants_id && !message::may_have_ours(bytes, &worker.annotate.header) {
+            return (Edits::default(), None);
+        }
         let message = worker.annotate.parse(bytes);
         (worker.annotate.unclassified(&message), worker.id(&message))
     }
@@ -218,7 +225,7 @@ impl Reader<'_> {
         if self.batch.messages == 0 {
             return Ok(());
         }
-        let next = Batch { bytes: Vec::with_capacity(BATCH + (BATCH >> 3)), ..Batch::default() };
+        let next = Batch { bytes: self.plan.buffers.take(), ..Batch::default() };
         let batch = std::mem::replace(&mut self.batch, next);
         let weight = batch.bytes.len();
         self.feed.ready(Item::Batch(batch), weight)

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::item::{Batch, Fate, Item, Job, Outcome, Place};
+use super::item::{Batch, Buffers, Fate, Item, Job, Outcome, Place};
 use super::tally::{Report, Tally};
 use crate::classify::Classifier;
 use crate::mbox::Doubt;
@@ -101,6 +101,8 @@ pub(super) struct Sink {
     pub tally: Tally,
     /// How trouble is told.
     pub teller: Arc<Teller>,
+    /// Where buffers go.
+    pub buffers: Buffers,
     /// Asked for notes.
     pub classifier: Arc<dyn Classifier>,
     /// Whether a message without a From_ line gets one even in a single output: others stand beside it.
@@ -143,8 +145,11 @@ impl Sink {
                     self.writer(None).map_or(Ok(()), |writer| writer.text(&text))?;
                 }
             }
-            Item::Batch(batch) => self.batch(&batch)?,
-            Item::Message(job, outcome) => self.message(&job, outcome)?,
+            Item::Batch(batch) => self.batch(batch)?,
+            Item::Message(job, outcome) => {
+                self.message(&job, outcome)?;
+                self.buffers.give(job.bytes);
+            }
             Item::Piece(text, known) => {
                 self.writer(None).map_or(Ok(()), |writer| writer.text(&text))?;
                 if let Some(known) = known {
@@ -157,12 +162,13 @@ impl Sink {
         Ok(())
     }
 
-    fn batch(&mut self, batch: &Batch) -> Result<(), SinkError> {
+    fn batch(&mut self, batch: Batch) -> Result<(), SinkError> {
         self.writer(None).map_or(Ok(()), |writer| writer.text(&batch.bytes))?;
         self.tally.skipped += batch.messages;
         self.tally.bytes_in += batch.length;
         self.tally.suspicious += batch.doubts.len() as u64;
         batch.doubts.iter().for_each(|place| tell_doubt(&self.teller, &self.names[place.file], place));
+        self.buffers.give(batch.bytes);
         Ok(())
     }
 
