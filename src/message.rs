@@ -10,10 +10,10 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use memchr::{memchr, memchr2_iter, memmem, memrchr};
+use memchr::{memchr, memmem, memrchr};
 
-/// The prefix of all fields that are ours, in any case of letters.
-const OUR_PREFIX: &[u8] = b"X-Spambayes-";
+/// The prefix of the names of all fields that are ours, in any case of letters.
+pub const OUR_PREFIX: &str = "X-Spambayes-";
 
 /// A line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,23 +119,7 @@ pub fn is_ours(name: &[u8], header: &str) -> bool {
 }
 
 fn is_prefixed(name: &[u8]) -> bool {
-    name.get(..OUR_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(OUR_PREFIX))
-}
-
-/// Whether fields of ours may stand in a message: a quick look that finds them all and more. A message that has none
-/// need not be taken apart to be passed on.
-pub fn may_have_ours(bytes: &[u8], header: &str) -> bool {
-    // However broken the header block, it does not reach beyond the first empty line.
-    let end = memmem::find(bytes, b"\n\n").unwrap_or(bytes.len());
-    let end = memmem::find(&bytes[..end], b"\n\r\n").unwrap_or(end);
-    let begins_line_in = |name: &[u8]| {
-        let Some(&first) = name.first() else { return true };
-        memchr2_iter(first.to_ascii_lowercase(), first.to_ascii_uppercase(), &bytes[..end]).any(|at| {
-            (at == 0 || bytes[at - 1] == b'\n')
-                && bytes[at..end].get(..name.len()).is_some_and(|text| text.eq_ignore_ascii_case(name))
-        })
-    };
-    begins_line_in(OUR_PREFIX) || (!is_prefixed(header.as_bytes()) && begins_line_in(header.as_bytes()))
+    name.get(..OUR_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(OUR_PREFIX.as_bytes()))
 }
 
 impl<'a> Message<'a> {

@@ -56,12 +56,13 @@ impl Count<'_> {
     fn input(&mut self, file: usize, source: &Source, teller: &Teller) -> anyhow::Result<bool> {
         let input = source.open().map_err(|error| input_error(&error))?;
         let length = input.length;
+        let name = source.name();
         let mut splitter = splitter(input, rules(&self.plan.args), self.plan.args.classifier.max_size);
         loop {
             let offset = splitter.offset();
-            let piece = splitter.next_piece().map_err(|error| split_error(&source.name(), offset, &error))?;
+            let piece = splitter.next_piece().map_err(|error| split_error(&name, offset, &error))?;
             let Some(piece) = piece else { break };
-            if !self.piece(file, &source.name(), piece, teller)? {
+            if !self.piece(file, &name, piece, teller)? {
                 return Ok(false);
             }
         }

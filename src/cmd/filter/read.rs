@@ -104,7 +104,10 @@ impl Reader<'_> {
     fn read(&mut self, file: usize, source: &Source) -> Result<bool, Stopped> {
         let input = source.open().map_err(|error| Stopped::Failed(input_error(&error)))?;
         let length = input.length;
-        let mut splitter = splitter(input, self.plan.rules, self.plan.max_size);
+        let header = self.plan.worker.annotate.header.as_str();
+        let failed = |offset, error| Stopped::Failed(split_error(&source.name(), offset, &error));
+        let splitter = splitter(input, self.plan.rules, self.plan.max_size);
+        let mut splitter = splitter.watching(&[message::OUR_PREFIX, header]);
         let mut is_first = true;
         self.taking = false;
         loop {
@@ -112,8 +115,7 @@ impl Reader<'_> {
                 self.flush()?;
             }
             let offset = splitter.offset();
-            let piece = splitter.next_piece();
-            let piece = piece.map_err(|error| Stopped::Failed(split_error(&source.name(), offset, &error)))?;
+            let piece = splitter.next_piece().map_err(|error| failed(offset, error))?;
             let Some(piece) = piece else { break };
             if !self.piece(file, piece, is_first)? {
                 return Ok(false);
@@ -171,14 +173,14 @@ impl Reader<'_> {
             bytes.extend_from_slice(piece.bytes);
             self.feed.work(Job { place, bytes }, piece.bytes.len())?;
         } else {
-            self.pass(place, piece.bytes)?;
+            self.pass(place, piece.bytes, piece.watched)?;
         }
         Ok(true)
     }
 
     /// Passes a message on that is not to be classified.
-    fn pass(&mut self, place: Place, bytes: &[u8]) -> Result<(), Closed> {
-        let (Edits { edits, .. }, id) = self.unclassified(bytes);
+    fn pass(&mut self, place: Place, bytes: &[u8], watched: bool) -> Result<(), Closed> {
+        let (Edits { edits, .. }, id) = self.unclassified(bytes, watched);
         if self.plan.batches && place.has_from_line {
             self.batch.messages += 1;
             self.batch.length += place.length;
@@ -193,9 +195,9 @@ impl Reader<'_> {
         self.feed.ready(Item::Message(Box::new(Job { place, bytes: bytes.to_vec() }), outcome), bytes.len())
     }
 
-    fn unclassified(&self, bytes: &[u8]) -> (Edits, Option<String>) {
+    fn unclassified(&self, bytes: &[u8], watched: bool) -> (Edits, Option<String>) {
         let worker = &self.plan.worker;
-        if !worker.wants_id && !message::may_have_ours(bytes, &worker.annotate.header) {
+        if !worker.wants_id && !watched {
             return (Edits::default(), None);
         }
         let message = worker.annotate.parse(bytes);
@@ -204,7 +206,7 @@ impl Reader<'_> {
 
     fn begin_large(&mut self, place: Place, bytes: &[u8]) -> Result<(), Closed> {
         self.flush()?;
-        let (edits, id) = self.unclassified(bytes);
+        let (edits, id) = self.unclassified(bytes, true);
         let text = message::edited(bytes, &edits.edits);
         self.large = Some((place, Outcome { fate: Fate::Skipped, edits: Edits::default(), id }));
         self.feed.ready(Item::Piece(text, None), bytes.len())
