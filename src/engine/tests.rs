@@ -1,0 +1,3 @@
+//! Tests of the engine as a whole: parity with the original, robustness, invariants.
+
+mod golden;
