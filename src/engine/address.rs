@@ -297,7 +297,8 @@ mod tests {
         assert_eq!(list("Bob B. <bob@example.org>"), one("Bob B.", "bob@example.org"));
         assert_eq!(list("bob@example.org (Bob)"), one("Bob", "bob@example.org"));
         assert_eq!(list("\"a, b\" <c@d>"), one("a, b", "c@d"));
-        assert_eq!(list("x <@a,@b:c@d>"), one("x", ""));
+        let pieces = ["", "@b", "c@d"].map(|spec| (if spec.is_empty() { "x" } else { "" }.to_owned(), spec.to_owned()));
+        assert_eq!(list("x <@a,@b:c@d>"), pieces, "a comma ends a route");
         assert_eq!(list("x <@a:c@d>"), one("x", "c@d"));
         assert_eq!(list("a: b@c, d@e;, f@g").len(), 3);
     }

@@ -56,6 +56,8 @@ pub struct Clue<'a> {
     pub word: &'a [u8],
     /// How likely a message with it is spam.
     pub probability: f64,
+    /// See [`Token::unicode`](super::Token::unicode).
+    pub unicode: bool,
 }
 
 /// Scores a message.
@@ -69,7 +71,8 @@ pub fn clues<'a>(set: &'a TokenSet, db: &impl Tokens, options: &Options) -> (Sco
     let score = combine(&words);
     // Stable: words of one probability stay in the order they were combined in.
     words.sort_by(|a, b| a.probability.total_cmp(&b.probability));
-    let beliefs = [Clue { word: b"*H*", probability: score.ham }, Clue { word: b"*S*", probability: score.spam }];
+    let beliefs = [(&b"*H*"[..], score.ham), (b"*S*", score.spam)];
+    let beliefs = beliefs.map(|(word, probability)| Clue { word, probability, unicode: false });
     (score, beliefs.into_iter().chain(words).collect())
 }
 
@@ -85,7 +88,7 @@ fn strongest<'a>(set: &'a TokenSet, db: &impl Tokens, options: &Options) -> Vec<
                 Some(counts) => probability(counts, nham, nspam, options),
                 None => options.unknown_word_prob,
             };
-            Clue { word: token.word, probability }
+            Clue { word: token.word, probability, unicode: token.unicode }
         })
         .filter(|clue| distance(clue) >= options.minimum_prob_strength)
         .collect();

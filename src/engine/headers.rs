@@ -44,8 +44,10 @@ pub(super) fn metadata(data: &[u8], parts: &[Part], emit: &mut Emit<'_>) {
         if let Some(value) = disposition {
             emit.lowered(&[b"content-disposition:"], value);
         }
-        if let Some(name) = params::file_name(disposition, content_type) {
+        if let Some((name, unicode)) = params::file_name(disposition, content_type) {
+            emit.unicode = unicode;
             params::file_name_tokens(b"filename:", &name, emit);
+            emit.unicode = false;
         }
     }
 }

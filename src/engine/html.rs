@@ -222,7 +222,7 @@ mod tests {
 
     fn virus(text: &str) -> Vec<String> {
         let mut all = Vec::new();
-        let mut sink = |token: &[u8]| all.push(String::from_utf8_lossy(&token[6..]).into_owned());
+        let mut sink = |token: &[u8], _| all.push(String::from_utf8_lossy(&token[6..]).into_owned());
         virus_clues(text.as_bytes(), &mut Emit::new(&mut sink, Vec::new()));
         all
     }
@@ -255,7 +255,8 @@ mod tests {
         assert_eq!(removed(0, "a< style x>b</style>c<style>d"), "ac<style>d");
         assert_eq!(removed(0, "a<styles>b</style>c"), "a<styles>b</style>c");
         assert_eq!(removed(1, "fr<!--x-->ee<commentary>y</comment>!"), "free!");
-        assert_eq!(removed(1, "a<comment<!--x-->b"), "ab");
+        assert_eq!(removed(1, "a<comment<!--x-->b"), "a<comment<!--x-->b", "the tag takes the bracket of the end mark");
+        assert_eq!(removed(1, "a<comment<!--x--b"), "a<comment<!--x--b");
         assert_eq!(removed(1, "a<!-->b-->c"), "ac");
         assert_eq!(removed(2, "a<noframes >b</noframes x</noframes\n>c"), "ac");
     }

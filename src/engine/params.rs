@@ -185,16 +185,23 @@ fn collapse(value: Value) -> Vec<u8> {
 }
 
 fn decode(bytes: &[u8], charset: &[u8]) -> String {
-    let latin = [&b"latin-1"[..], b"latin1", b"iso-8859-1", b"iso8859-1", b"iso_8859-1", b"l1"];
-    if latin.iter().any(|name| charset.eq_ignore_ascii_case(name)) {
+    let ascii = |bytes: &[u8]| -> String {
+        bytes.iter().map(|&byte| if byte.is_ascii() { char::from(byte) } else { '\u{fffd}' }).collect()
+    };
+    // Python takes any run of punctuation in a charset's name for the same separator.
+    let separates = |byte: &u8| !byte.is_ascii_alphanumeric() && *byte != b'.';
+    let words: Vec<&[u8]> = charset.split(separates).filter(|word| !word.is_empty()).collect();
+    let name = words.join(&b'-').to_ascii_lowercase();
+    match &*name {
+        b"" | b"us-ascii" | b"ascii" => ascii(bytes),
         // Not for encoding_rs, which reads this label as windows-1252.
-        return bytes.iter().map(|&byte| char::from(byte)).collect();
-    }
-    let ascii =
-        charset.is_empty() || charset.eq_ignore_ascii_case(b"us-ascii") || charset.eq_ignore_ascii_case(b"ascii");
-    match encoding_rs::Encoding::for_label(charset) {
-        Some(encoding) if !ascii => encoding.decode_without_bom_handling(bytes).0.into_owned(),
-        _ => bytes.iter().map(|&byte| if byte.is_ascii() { char::from(byte) } else { '\u{fffd}' }).collect(),
+        b"latin-1" | b"latin1" | b"iso-8859-1" | b"iso8859-1" | b"l1" => {
+            bytes.iter().map(|&byte| char::from(byte)).collect()
+        }
+        _ => match encoding_rs::Encoding::for_label(&name) {
+            Some(encoding) => encoding.decode_without_bom_handling(bytes).0.into_owned(),
+            None => ascii(bytes),
+        },
     }
 }
 
@@ -212,19 +219,19 @@ pub(super) fn charset(content_type: &[u8]) -> Option<Vec<u8>> {
     charset.is_ascii().then_some(charset)
 }
 
-/// A part's file name, from its disposition or else from its type.
-pub(super) fn file_name(disposition: Option<&[u8]>, content_type: Option<&[u8]>) -> Option<Vec<u8>> {
+/// A part's file name, from its disposition or else from its type, and whether the original would hold it as a Unicode
+/// string.
+pub(super) fn file_name(disposition: Option<&[u8]>, content_type: Option<&[u8]>) -> Option<(Vec<u8>, bool)> {
     let value = disposition
         .and_then(|field| get(field, b"filename"))
         .or_else(|| content_type.and_then(|field| get(field, b"name")))?;
     let extended = value.extended.is_some();
     let name = collapse(value);
     if extended && let Ok(text) = std::str::from_utf8(&name) {
-        return Some(
-            text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\x1c'..='\x1f')).as_bytes().to_vec(),
-        );
+        let text = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\x1c'..='\x1f'));
+        return Some((text.as_bytes().to_vec(), true));
     }
-    Some(strip(&name).to_vec())
+    Some((strip(&name).to_vec(), extended))
 }
 
 /// The tokens of a file name, each after `prefix`.
@@ -274,7 +281,8 @@ mod tests {
         assert_eq!(plain("a; n*0*=utf-8'en'%41%zz; n*1=%41", "n").as_deref(), Some("A%zz%41"));
         assert_eq!(plain("a; n*=x; n=y", "n").as_deref(), Some("y"));
         let name = file_name(Some(b"a; filename*=iso-8859-1''caf%e9"), None);
-        assert_eq!(name.as_deref(), Some("café".as_bytes()));
-        assert_eq!(file_name(None, Some(b"a; name=\" x \"")).as_deref(), Some(&b"x"[..]));
+        assert_eq!(name, Some(("café".as_bytes().to_vec(), true)));
+        assert_eq!(file_name(None, Some(b"a; name=\" x \"")), Some((b"x".to_vec(), false)));
+        assert_eq!(decode(b"caf\xc3\xa9", b"UTF?-8"), "café");
     }
 }

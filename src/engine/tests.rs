@@ -1,3 +1,5 @@
 //! Tests of the engine as a whole: parity with the original, robustness, invariants.
 
 mod golden;
+mod hostile;
+mod speed;

@@ -27,6 +27,11 @@ impl Tokenizer {
     /// The order is the original's, except where the original's own order is accidental: among the counted header
     /// fields and among text parts.
     pub fn run(&mut self, message: &[u8], options: &Options, sink: &mut dyn FnMut(&[u8])) {
+        self.run_marked(message, options, &mut |token, _| sink(token));
+    }
+
+    /// Tells of each token besides whether the original holds it as a Unicode string.
+    pub(super) fn run_marked(&mut self, message: &[u8], options: &Options, sink: &mut dyn FnMut(&[u8], bool)) {
         let mut emit = Emit::new(sink, std::mem::take(&mut self.token));
         self.structure.parse(message, options.max_parts);
         headers::metadata(message, &self.structure.parts, &mut emit);

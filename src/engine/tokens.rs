@@ -9,6 +9,8 @@ use super::words::{WordHash, Words};
 #[derive(Debug)]
 pub struct TokenSet {
     words: Words,
+    /// The numbers, in order, of words that the original holds as Unicode strings.
+    unicode: Vec<usize>,
     tokenizer: Tokenizer,
 }
 
@@ -19,20 +21,26 @@ pub struct Token<'a> {
     pub word: &'a [u8],
     /// Its hash, worked out already.
     pub hash: WordHash,
+    /// It is a Unicode string in the original, which only the evidence shows.
+    pub unicode: bool,
 }
 
 impl TokenSet {
     /// An empty set.
     pub fn new() -> Self {
-        TokenSet { words: Words::new(), tokenizer: Tokenizer::new() }
+        TokenSet { words: Words::new(), unicode: Vec::new(), tokenizer: Tokenizer::new() }
     }
 
     /// Replaces the tokens by those of `message`, see [`Tokenizer::run`].
     pub fn fill(&mut self, message: &[u8], options: &Options) -> &mut Self {
-        let TokenSet { words, tokenizer } = self;
-        words.clear();
-        tokenizer.run(message, options, &mut |token| {
-            words.insert(token);
+        self.clear();
+        let TokenSet { words, unicode, tokenizer } = self;
+        tokenizer.run_marked(message, options, &mut |token, is_unicode| {
+            let before = words.len();
+            // Of two equal tokens the set keeps the first, in the original as well.
+            if words.insert(token) == Some(before) && is_unicode {
+                unicode.push(before);
+            }
         });
         self
     }
@@ -45,6 +53,7 @@ impl TokenSet {
     /// Takes all tokens out.
     pub fn clear(&mut self) {
         self.words.clear();
+        self.unicode.clear();
     }
 
     /// How many tokens there are.
@@ -59,7 +68,12 @@ impl TokenSet {
 
     /// The tokens in the order they first came.
     pub fn iter(&self) -> impl Iterator<Item = Token<'_>> {
-        (0..self.len()).map(|number| Token { word: self.words.get(number), hash: self.words.hash_at(number) })
+        let mut unicode = self.unicode.iter().peekable();
+        (0..self.len()).map(move |number| Token {
+            word: self.words.get(number),
+            hash: self.words.hash_at(number),
+            unicode: unicode.next_if(|&&next| next == number).is_some(),
+        })
     }
 }
 

@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn urls() {
         let mut all = Vec::new();
-        let mut sink = |token: &[u8]| all.push(String::from_utf8_lossy(token).into_owned());
+        let mut sink = |token: &[u8], _| all.push(String::from_utf8_lossy(token).into_owned());
         let mut out = Vec::new();
         let text = b"see xhttp://a.b/c?d=e. and <https:///> or http:// not httpx://y";
         assert!(remove_urls(text, &mut out, &mut Emit::new(&mut sink, Vec::new())));

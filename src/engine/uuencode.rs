@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn sections() {
         let mut tokens = Vec::new();
-        let mut sink = |token: &[u8]| tokens.push(String::from_utf8_lossy(token).into_owned());
+        let mut sink = |token: &[u8], _| tokens.push(String::from_utf8_lossy(token).into_owned());
         let mut out = Vec::new();
         let text = b"one\nbegin 644 a.txt\n#0V%T\nend\ntwo\nbegin 644\nbegin 1 2\nthree\n";
         assert!(remove_sections(text, &mut out, &mut Emit::new(&mut sink, Vec::new())));

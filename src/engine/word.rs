@@ -4,13 +4,15 @@ use super::options::Options;
 
 /// The way out for tokens: puts prefix and word together in one reused buffer.
 pub(super) struct Emit<'a> {
-    sink: &'a mut dyn FnMut(&[u8]),
+    sink: &'a mut dyn FnMut(&[u8], bool),
     buffer: Vec<u8>,
+    /// The tokens that come now are Unicode strings in the original. It shows in the evidence and nowhere else.
+    pub(super) unicode: bool,
 }
 
 impl<'a> Emit<'a> {
-    pub(super) fn new(sink: &'a mut dyn FnMut(&[u8]), buffer: Vec<u8>) -> Self {
-        Emit { sink, buffer }
+    pub(super) fn new(sink: &'a mut dyn FnMut(&[u8], bool), buffer: Vec<u8>) -> Self {
+        Emit { sink, buffer, unicode: false }
     }
 
     /// Gives the buffer back, so that the next message need not allocate it.
@@ -19,7 +21,7 @@ impl<'a> Emit<'a> {
     }
 
     pub(super) fn whole(&mut self, token: &[u8]) {
-        (self.sink)(token);
+        (self.sink)(token, self.unicode);
     }
 
     /// A token made of several pieces.
@@ -28,7 +30,7 @@ impl<'a> Emit<'a> {
         for piece in pieces {
             self.buffer.extend_from_slice(piece);
         }
-        (self.sink)(&self.buffer);
+        (self.sink)(&self.buffer, self.unicode);
     }
 
     /// A token made of several pieces, the last of which is put into lower case.
@@ -42,7 +44,7 @@ impl<'a> Emit<'a> {
         if let Some(tail) = self.buffer.get_mut(start..) {
             tail.make_ascii_lowercase();
         }
-        (self.sink)(&self.buffer);
+        (self.sink)(&self.buffer, self.unicode);
     }
 }
 
@@ -114,7 +116,7 @@ mod tests {
 
     fn tokens(text: &[u8]) -> Vec<String> {
         let mut all = Vec::new();
-        let mut sink = |token: &[u8]| all.push(String::from_utf8_lossy(token).into_owned());
+        let mut sink = |token: &[u8], _| all.push(String::from_utf8_lossy(token).into_owned());
         word(b"", text, &Options::default(), &mut Emit::new(&mut sink, Vec::new()));
         all
     }
