@@ -131,11 +131,8 @@ fn open_comment(text: &[u8], start: usize) -> Opening {
         return Opening::Ends(start + 4);
     }
     match tag(text, start, b"comment") {
-        // No `Never` here: a later one of the other kind needs no bracket.
-        Some(at) => match to_bracket(text, at) {
-            Opening::Never => Opening::No,
-            opening => opening,
-        },
+        // `Never` is right although one of the other kind needs no bracket to begin: it needs one to end.
+        Some(at) => to_bracket(text, at),
         None => Opening::No,
     }
 }
