@@ -2,4 +2,6 @@
 
 mod golden;
 mod hostile;
+mod properties;
 mod speed;
+mod stored;
