@@ -5,7 +5,7 @@
 //!                                  └─► body ───┴─► tokens ─► TokenSet ─► score ─► Score
 //! ```
 //!
-//! Everything here is pure: bytes in, numbers out. No file is opened, no clock is read, no lock is taken; a [`score`]
+//! Everything here but [`store`] is pure: bytes in, numbers out. No file is opened, no clock is read, no lock is taken; a [`score`]
 //! takes `&self` over a table nobody changes. The rules are those of SpamBayes 1.1 under Python 2 with its default
 //! options, where a token is a byte string and only ASCII has case and white space. They are odd in many places, and
 //! every oddity is kept: a database trained by the original must give the original's verdicts.
@@ -28,6 +28,7 @@ mod memory;
 mod options;
 mod params;
 mod parse;
+pub mod store;
 mod tokenizer;
 mod tokens;
 mod transfer;

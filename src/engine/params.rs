@@ -198,6 +198,7 @@ fn decode(bytes: &[u8], charset: &[u8]) -> String {
         b"latin-1" | b"latin1" | b"iso-8859-1" | b"iso8859-1" | b"l1" => {
             bytes.iter().map(|&byte| char::from(byte)).collect()
         }
+        b"utf" | b"u8" => String::from_utf8_lossy(bytes).into_owned(),
         _ => match encoding_rs::Encoding::for_label(&name) {
             Some(encoding) => encoding.decode_without_bom_handling(bytes).0.into_owned(),
             None => ascii(bytes),
