@@ -10,8 +10,8 @@
 //! options, where a token is a byte string and only ASCII has case and white space. They are odd in many places, and
 //! every oddity is kept: a database trained by the original must give the original's verdicts.
 //!
-//! No crate for mail parsing is used. mailparse was tried against the rules and differs in where headers end, in which
-//! lines are boundaries and in how damaged base64 is read, and each of those changes tokens.
+//! No crate for mail parsing is used. mailparse ends headers elsewhere, takes other lines for boundaries and refuses
+//! damaged base64, and each of those changes tokens.
 //!
 //! Any bytes are accepted. Time is linear in the size of the message, nothing recurses, and the only limit that can
 //! be noticed is [`Options::max_parts`].
@@ -24,6 +24,7 @@ mod encoded;
 mod evidence;
 mod headers;
 mod html;
+mod lines;
 mod memory;
 mod options;
 mod params;

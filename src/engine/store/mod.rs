@@ -111,13 +111,11 @@ impl Store {
     /// # Errors
     /// [`StoreError::Missing`] if there is nothing to open; the others if it cannot be used. Nothing is written.
     pub fn open(path: &Path, wait: Duration) -> Result<Self, StoreError> {
-        if std::fs::metadata(path).map_or(true, |file| file.is_file() && file.len() == 0) {
-            // A file nobody may look at is told apart by trying to open it.
-            if !matches!(std::fs::metadata(path), Err(error) if error.kind() != io::ErrorKind::NotFound) {
-                return Err(StoreError::Missing(path.to_owned()));
-            }
+        // SQLite has one code for all files that it cannot open.
+        if std::fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Err(StoreError::Missing(path.to_owned()));
         }
-        let store = Self::connect(path, wait, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let store = Self::connect(path, wait)?;
         if store.check()? { Ok(store) } else { Err(StoreError::Missing(path.to_owned())) }
     }
 
@@ -132,7 +130,7 @@ impl Store {
         std::os::unix::fs::OpenOptionsExt::mode(&mut private, 0o600);
         // That it exists is fine, and SQLite tells any other trouble.
         let _ = private.open(path);
-        let mut store = Self::connect(path, wait, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let mut store = Self::connect(path, wait)?;
         if !store.check()? {
             store.make().map_err(|source| store.error(source))?;
             store.check()?;
@@ -140,10 +138,12 @@ impl Store {
         Ok(store)
     }
 
-    fn connect(path: &Path, wait: Duration, flags: OpenFlags) -> Result<Self, StoreError> {
+    fn connect(path: &Path, wait: Duration) -> Result<Self, StoreError> {
         let error = |source| error(path, source);
-        // SQLite opens a file read-only by itself if writing is not allowed. Nothing may be read into the name.
-        let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(error)?;
+        // SQLite opens a file read-only by itself if writing is not allowed. Without its URI flag it reads nothing into
+        // the name.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(error)?;
         connection.busy_timeout(wait).map_err(error)?;
         // A committed training run survives a power cut too.
         connection.pragma_update(None, "synchronous", "FULL").map_err(error)?;

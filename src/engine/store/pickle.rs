@@ -134,7 +134,7 @@ impl<'d> Machine<'d> {
     }
 
     /// What lies above the last mark, which goes away.
-    fn to_mark(&mut self) -> Result<Vec<Id>, PickleError> {
+    fn above_mark(&mut self) -> Result<Vec<Id>, PickleError> {
         let mark = self.marks.pop().ok_or(self.damaged())?;
         if mark > self.stack.len() {
             return Err(self.damaged());
@@ -196,7 +196,7 @@ impl<'d> Machine<'d> {
                     self.pop()?;
                 }
                 b'1' => {
-                    self.to_mark()?;
+                    self.above_mark()?;
                 }
                 b'2' => {
                     let top = self.top()?;
@@ -253,13 +253,13 @@ impl<'d> Machine<'d> {
                 }
                 b')' => self.push(Node::Tuple(Vec::new())),
                 b't' => {
-                    let items = self.to_mark()?;
+                    let items = self.above_mark()?;
                     self.push(Node::Tuple(items));
                 }
                 0x85..=0x87 => self.pop_tuple(usize::from(code - 0x84))?,
                 b'}' => self.push(Node::Dict(Vec::new())),
                 b'd' => {
-                    let items = self.to_mark()?;
+                    let items = self.above_mark()?;
                     self.push(Node::Dict(Vec::new()));
                     self.fill(items)?;
                 }
@@ -269,18 +269,18 @@ impl<'d> Machine<'d> {
                     self.fill(vec![key, value])?;
                 }
                 b'u' => {
-                    let items = self.to_mark()?;
+                    let items = self.above_mark()?;
                     self.fill(items)?;
                 }
                 b'l' => {
-                    self.to_mark()?;
+                    self.above_mark()?;
                     self.push(Node::Other);
                 }
                 b'a' => {
                     self.pop()?;
                 }
                 b'e' => {
-                    self.to_mark()?;
+                    self.above_mark()?;
                 }
                 b'p' => {
                     let line = self.line()?;
@@ -313,13 +313,13 @@ impl<'d> Machine<'d> {
                     self.push(Node::Class(module, name));
                 }
                 b'o' => {
-                    let items = self.to_mark()?;
+                    let items = self.above_mark()?;
                     let class = *items.first().ok_or(self.damaged())?;
                     self.push(Node::Object { class, state: None });
                 }
                 b'i' => {
                     let (module, name) = (self.line()?, self.line()?);
-                    self.to_mark()?;
+                    self.above_mark()?;
                     self.push(Node::Class(module, name));
                     let class = self.pop()?;
                     self.push(Node::Object { class, state: None });
