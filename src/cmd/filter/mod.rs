@@ -272,7 +272,7 @@ impl Run<'_> {
     fn fill(&mut self, inputs: Vec<Source>, destination: Destination) -> anyhow::Result<Filled> {
         let args = &self.plan.args;
         let names = self.plan.inputs.iter().map(Source::name).collect();
-        let mut sink = Sink {
+        let sink = Sink {
             destination,
             only: args.only.clone(),
             names,
@@ -299,32 +299,32 @@ impl Run<'_> {
         let limits =
             Limits { threads: self.plan.parallel, items: WINDOW_ITEMS, bytes: WINDOW_BYTES, ordered: !args.unordered };
         let worker = self.worker.clone();
-        let end = pipeline::run(
+        let (mut sink, end) = pipeline::run(
             limits,
             &self.stop,
             QUIET,
             move |feed| read_all(&reading, feed),
             move |job| worker.classify(job),
             item::finish,
-            |event| sink.take(event),
-        );
+            sink,
+        )?;
         let (complete, ended) = match end {
-            Ok(End::Complete(Ok(()))) => (true, Ended::With(Exit::Ok)),
-            Ok(End::Complete(Err(Stopped::Closed)) | End::Stopped) => (false, Ended::With(Exit::Ok)),
-            Ok(End::Complete(Err(Stopped::Failed(error)))) => {
+            End::Complete(Ok(())) => (true, Ended::With(Exit::Ok)),
+            End::Complete(Err(Stopped::Closed)) | End::Stopped => (false, Ended::With(Exit::Ok)),
+            End::Complete(Err(Stopped::Failed(error))) => {
                 self.teller.error(&format!("{error:#}"));
                 (false, Ended::With(exit::status(&error)))
             }
-            Ok(End::SourcePanicked) => {
-                self.teller.error("internal error in hamsift while splitting the mailbox (please report this)");
+            End::Panicked => {
+                self.teller.error("internal error in hamsift; the output ends early (please report this)");
                 (false, Ended::With(Exit::Io))
             }
-            Err(SinkError::Closed) => (false, Ended::Closed),
-            Err(SinkError::Output(error)) => {
+            End::Failed(SinkError::Closed) => (false, Ended::Closed),
+            End::Failed(SinkError::Output(error)) => {
                 self.teller.error(&format!("cannot write the output: {error}"));
                 (false, Ended::With(Exit::Io))
             }
-            Err(SinkError::Report(error)) => {
+            End::Failed(SinkError::Report(error)) => {
                 self.teller.error(&format!("cannot write the report: {error}"));
                 (false, Ended::With(Exit::Io))
             }

@@ -11,7 +11,7 @@ use crate::mbox::Doubt;
 use crate::mbox::write::Writer;
 use crate::message;
 use crate::output::Output;
-use crate::pipeline::Event;
+use crate::pipeline::{self, Event};
 use crate::report::Teller;
 use crate::verdict::Class;
 
@@ -109,9 +109,10 @@ pub(super) struct Sink {
     pub enclose: bool,
 }
 
-impl Sink {
-    /// Takes what the pipeline brings.
-    pub(super) fn take(&mut self, event: Event<Item>) -> Result<(), SinkError> {
+impl pipeline::Sink<Item> for Sink {
+    type Error = SinkError;
+
+    fn take(&mut self, event: Event<Item>) -> Result<(), SinkError> {
         match event {
             Event::Idle => {
                 self.tell_notes();
@@ -126,7 +127,9 @@ impl Sink {
             Event::Item(item) => self.item(item),
         }
     }
+}
 
+impl Sink {
     fn item(&mut self, item: Item) -> Result<(), SinkError> {
         match item {
             Item::End { closed } => {
