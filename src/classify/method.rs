@@ -1,7 +1,11 @@
 //! Which XML-RPC method a server is asked for: `filter`, or `score` where `filter` is broken.
 
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// A call that finds out is waited for no longer than this before another one tries: the server may hang on that one
+/// message.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The method to call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,15 +29,15 @@ impl Method {
 #[derive(Clone, Copy)]
 enum State {
     Unknown,
-    /// One call is finding out; the others wait for what it finds.
-    Asking,
+    /// Since then, one more call is finding out; the others wait for what it finds.
+    Asking(Instant),
     Known(Method),
 }
 
 /// A server's method, found out by its first good answer.
 ///
-/// Until then one call at a time goes out. Otherwise a fault on the second message, arriving before the first answer,
-/// could not be told from a server whose `filter` always faults.
+/// Until then one call at a time goes out, or one more per second if no answer comes. Otherwise a fault on the second
+/// message, arriving before the first answer, could not be told from a server whose `filter` always faults.
 pub(super) struct Choice {
     state: Mutex<State>,
     changed: Condvar,
@@ -53,7 +57,7 @@ pub(super) struct Asking<'a>(&'a Choice);
 
 impl Asking<'_> {
     pub(super) fn found(self, method: Method) {
-        self.0.set(State::Known(method));
+        self.0.found(method);
     }
 }
 
@@ -72,28 +76,34 @@ impl Choice {
     pub(super) fn turn(&self, deadline: Instant) -> Turn<'_> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
+            let now = Instant::now();
             match *state {
                 State::Known(method) => return Turn::Call(method),
-                State::Unknown => {
-                    *state = State::Asking;
-                    return Turn::FindOut(Asking(self));
-                }
-                State::Asking => {
-                    let Some(left) = deadline.checked_duration_since(Instant::now()) else { return Turn::TooLate };
+                State::Asking(since) if now < since + PATIENCE => {
+                    let Some(left) = deadline.checked_duration_since(now) else { return Turn::TooLate };
+                    let left = left.min(since + PATIENCE - now);
                     state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+                }
+                State::Unknown | State::Asking(_) => {
+                    *state = State::Asking(now);
+                    return Turn::FindOut(Asking(self));
                 }
             }
         }
     }
 
-    fn set(&self, new: State) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = new;
+    /// That `filter` works is proved by one answer; that it does not, never for good.
+    fn found(&self, method: Method) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if method == Method::Filter || !matches!(*state, State::Known(_)) {
+            *state = State::Known(method);
+        }
         self.changed.notify_all();
     }
 
     fn give_up(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::Asking = *state {
+        if let State::Asking(_) = *state {
             *state = State::Unknown;
             self.changed.notify_all();
         }
@@ -103,7 +113,6 @@ impl Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn one_finds_out_and_the_rest_follow() {
@@ -118,6 +127,17 @@ mod tests {
             asking.found(Method::Score);
             assert!(waiting.join().expect("no panic"));
         });
+    }
+
+    #[test]
+    fn a_call_that_hangs_does_not_keep_the_others() {
+        let choice = Choice::new(None);
+        let soon = || Instant::now() + Duration::from_secs(20);
+        let Turn::FindOut(hangs) = choice.turn(soon()) else { panic!("nobody asks yet") };
+        let Turn::FindOut(other) = choice.turn(soon()) else { panic!("the first one hangs") };
+        other.found(Method::Filter);
+        drop(hangs);
+        assert!(matches!(choice.turn(soon()), Turn::Call(Method::Filter)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod filter;
 mod pipe;
 mod signals;
 
-use std::io;
+use std::io::{self, Write};
 
 use clap::CommandFactory;
 
@@ -19,8 +19,13 @@ pub fn run(cli: Cli) -> Exit {
         Command::Filter(args) => filter::run(*args),
         Command::Pipe(args) => pipe::run(*args),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "hamsift", &mut io::stdout());
-            Ok(Exit::Ok)
+            // Not straight to standard output: there it panics when that fails.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "hamsift", &mut script);
+            match io::stdout().write_all(&script).and_then(|()| io::stdout().flush()) {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+                _ => Ok(Exit::Ok),
+            }
         }
     };
     result.unwrap_or_else(|error| {

@@ -1,0 +1,1 @@
+//! Where they belong.
