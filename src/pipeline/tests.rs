@@ -155,7 +155,7 @@ fn a_panicking_source_or_sink_is_told() {
         LIMITS,
         &Stop::default(),
         QUIET,
-        |feed| drop((0..100u32).try_for_each(|number| feed.work(number, 1))),
+        |feed| (0..100u32).try_for_each(|number| feed.work(number, 1)),
         |_: &mut u32| (),
         same,
         Call(|event| match event {

@@ -110,6 +110,8 @@ pub(super) struct Batch {
     pub length: u64,
     /// How many they are.
     pub messages: u64,
+    /// The number of the last one.
+    pub(super) last: u64,
     /// Where those stand whose beginning is doubtful.
     pub doubts: Vec<Place>,
 }

@@ -174,11 +174,11 @@ fn open_destination(args: &FilterArgs) -> anyhow::Result<Destination> {
         (Some(folder), _) => {
             Destination::sorted(folder).map_err(|error| cannot(Exit::CannotCreate, "sort into", folder, &error))
         }
-        (None, Some(path)) => {
+        (None, Some(path)) if path.as_os_str() != "-" => {
             let output = Output::file(path).map_err(|error| cannot(Exit::CannotCreate, "create", path, &error))?;
             Ok(Destination::one(output))
         }
-        (None, None) => Ok(Destination::one(Output::stdout().context("standard output")?)),
+        (None, _) => Ok(Destination::one(Output::stdout().context("standard output")?)),
     }
 }
 
@@ -196,30 +196,34 @@ fn annotate(plan: &Plan, teller: &Arc<Teller>, classifier: Arc<dyn Classifier>) 
     let ended = if args.in_place { in_place::run(&mut run)? } else { run.filter(plan.inputs.clone())? };
     let Run { tally, report, written, .. } = run;
     teller.end_progress();
-    let Ended::With(mut exit) = ended else { return Ok(Exit::Ok) };
+    let usage = classifier.usage();
+    let Ended::With(mut exit) = ended else {
+        // As for any filter in front of `head`: no complaint, and no summary of what nobody wanted.
+        return Ok(finish_reports(plan, teller, &tally, report, stats, &usage, written));
+    };
     classifier.notes().iter().for_each(|note| teller.note(note));
     teller.trouble_counts();
-    exit = exit.and(finish_reports(plan, teller, &tally, report, stats, &classifier.usage(), written));
+    exit = exit.and(finish_reports(plan, teller, &tally, report, stats, &usage, written));
     if tally.unclassified > 0 {
         exit = exit.and(Exit::TempFail);
     }
     if let Some(signal) = caught.exit() {
-        teller.error(&interrupted(args, tally.messages()));
+        teller.error(&interrupted(args, &tally));
         exit = signal;
     }
-    teller.note(&tally.summary(&classifier.usage()));
+    teller.note(&tally.summary(&usage));
     Ok(exit)
 }
 
-fn interrupted(args: &FilterArgs, messages: u64) -> String {
+fn interrupted(args: &FilterArgs, tally: &Tally) -> String {
     let go_on = if args.in_place {
         "the mailbox at work is as it was".to_owned()
     } else if args.unordered {
         "in no order, so there is no number to go on with".to_owned()
     } else {
-        format!("to go on: --skip {}", args.skip + messages)
+        format!("to go on: --skip {}", tally.last.max(args.skip))
     };
-    format!("interrupted after {messages} messages; {go_on}")
+    format!("interrupted after {} messages; {go_on}", tally.messages())
 }
 
 /// How writing ended.

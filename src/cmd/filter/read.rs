@@ -76,6 +76,8 @@ struct Reader<'a> {
     batch: Batch,
     /// Messages seen so far, over all inputs.
     seen: u64,
+    /// Messages taken so far.
+    taken: u64,
     /// Where the current input begins, over all inputs.
     base: u64,
     /// A large message is under way, and whether it is taken.
@@ -87,7 +89,7 @@ struct Reader<'a> {
 /// Reads all inputs into the pipeline.
 pub(super) fn read_all(plan: &Reading, feed: &Feed<Job, Outcome, Item>) -> Result<(), Stopped> {
     let mut reader =
-        Reader { plan, feed, batch: Batch::default(), seen: plan.seen, base: 0, large: None, taking: false };
+        Reader { plan, feed, batch: Batch::default(), seen: plan.seen, taken: 0, base: 0, large: None, taking: false };
     for (file, source) in plan.inputs.iter().enumerate() {
         let result = reader.read(plan.file + file, source);
         // What has been read is whole and goes out, whatever comes then.
@@ -148,13 +150,14 @@ impl Reader<'_> {
             return Ok(false);
         }
         self.seen += 1;
-        if self.seen > plan.skip.saturating_add(plan.total) {
-            return Ok(false);
-        }
         self.taking = self.seen > plan.skip && self.in_range(piece.offset);
         if !self.taking {
             return Ok(true);
         }
+        if self.taken == plan.total {
+            return Ok(false);
+        }
+        self.taken += 1;
         let place = Place {
             seq: self.seen,
             file,
@@ -183,6 +186,7 @@ impl Reader<'_> {
         let (Edits { edits, .. }, id) = self.unclassified(bytes, watched);
         if self.plan.batches && place.has_from_line {
             self.batch.messages += 1;
+            self.batch.last = place.seq;
             self.batch.length += place.length;
             // Writing into a Vec cannot fail.
             let _ = message::write_edited(bytes, &edits, &mut self.batch.bytes);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::item::{Batch, Buffers, Fate, Item, Job, Outcome, Place};
 use super::tally::{Report, Tally};
 use crate::classify::Classifier;
+use crate::cli::Only;
 use crate::mbox::Doubt;
 use crate::mbox::write::Writer;
 use crate::message;
@@ -92,7 +93,7 @@ pub(super) struct Sink {
     /// Where messages go.
     pub destination: Destination,
     /// Only these classes are written; all if there are none.
-    pub only: Vec<Class>,
+    pub only: Vec<Only>,
     /// The inputs' names.
     pub names: Vec<String>,
     /// The rows, if they are wanted.
@@ -145,7 +146,7 @@ impl Sink {
                 self.tally.preamble_bytes += text.len() as u64;
                 self.tally.bytes_in += text.len() as u64;
                 if self.only.is_empty() {
-                    self.writer(None).map_or(Ok(()), |writer| writer.text(&text))?;
+                    self.writer(None).map_or(Ok(()), |writer| writer.preamble(&text))?;
                 }
             }
             Item::Batch(batch) => self.batch(batch)?,
@@ -168,6 +169,7 @@ impl Sink {
     fn batch(&mut self, batch: Batch) -> Result<(), SinkError> {
         self.writer(None).map_or(Ok(()), |writer| writer.text(&batch.bytes))?;
         self.tally.skipped += batch.messages;
+        self.tally.last = batch.last;
         self.tally.bytes_in += batch.length;
         self.tally.suspicious += batch.doubts.len() as u64;
         batch.doubts.iter().for_each(|place| tell_doubt(&self.teller, &self.names[place.file], place));
@@ -219,7 +221,7 @@ impl Sink {
 
     /// The writer for a class; none where it is not wanted.
     fn writer(&mut self, class: Option<Class>) -> Option<&mut Writer<Output>> {
-        if !self.only.is_empty() && class.is_none_or(|class| !self.only.contains(&class)) {
+        if !self.only.is_empty() && !self.only.contains(&Only(class)) {
             return None;
         }
         Some(match &mut self.destination {
