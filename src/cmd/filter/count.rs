@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::item::{Fate, Outcome, Place, message_id};
 use super::read::{input_error, split_error, splitter};
+use super::select::{Choice, Selection};
 use super::tally::{Report, Tally};
 use super::{Plan, classifier, create_report, create_stats, finish_reports, rules};
 use crate::classify::Usage;
@@ -19,12 +20,7 @@ struct Count<'a> {
     header: String,
     tally: Tally,
     report: Option<Report>,
-    /// Messages seen, those left out by `--skip` included.
-    seen: u64,
-    /// Messages taken.
-    taken: u64,
-    /// Where the current input begins, over all inputs.
-    base: u64,
+    selection: Selection,
     /// A message that came in part.
     large: Option<(Place, Outcome)>,
 }
@@ -33,7 +29,8 @@ struct Count<'a> {
 pub(super) fn run(plan: &Plan, teller: &Arc<Teller>) -> anyhow::Result<Exit> {
     let header = classifier::annotate(&plan.args.classifier).header;
     let (report, stats) = (create_report(&plan.args)?, create_stats(&plan.args)?);
-    let mut count = Count { plan, header, tally: Tally::default(), report, seen: 0, taken: 0, base: 0, large: None };
+    let selection = plan.selection();
+    let mut count = Count { plan, header, tally: Tally::default(), report, selection, large: None };
     let mut exit = Exit::Ok;
     for (file, source) in plan.inputs.iter().enumerate() {
         match count.input(file, source, teller) {
@@ -68,17 +65,13 @@ impl Count<'_> {
                 return Ok(false);
             }
         }
-        self.base += length.unwrap_or(0);
-        Ok(true)
+        Ok(!self.selection.end_of_input(length.unwrap_or(0)))
     }
 
     fn piece(&mut self, file: usize, name: &str, piece: Piece<'_>, teller: &Teller) -> anyhow::Result<bool> {
-        let args = &self.plan.args;
-        let at = self.base + piece.offset;
-        let taken = self.plan.range.as_ref().is_none_or(|range| range.contains(&at));
         match piece.part {
             Part::Preamble => {
-                if taken && args.skip == 0 {
+                if self.selection.takes_preamble(&piece) {
                     self.tally.preamble_bytes += piece.bytes.len() as u64;
                     self.tally.bytes_in += piece.bytes.len() as u64;
                 }
@@ -95,25 +88,10 @@ impl Count<'_> {
             }
             Part::Message | Part::First => {}
         }
-        if self.plan.range.as_ref().is_some_and(|range| at >= range.end) {
-            return Ok(false);
-        }
-        self.seen += 1;
-        if !taken || self.seen <= args.skip {
-            return Ok(true);
-        }
-        if args.total == Some(self.taken) {
-            return Ok(false);
-        }
-        self.taken += 1;
-        let place = Place {
-            seq: self.seen,
-            file,
-            offset: piece.offset,
-            length: piece.bytes.len() as u64,
-            doubt: piece.doubt,
-            has_from_line: piece.has_from_line,
-            is_first: false,
+        let place = match self.selection.choose(file, &piece, false) {
+            Choice::Take(place) => place,
+            Choice::Leave => return Ok(true),
+            Choice::Stop => return Ok(false),
         };
         let id = self.report.as_ref().and_then(|_| message_id(&Message::parse(piece.bytes, &self.header)));
         let outcome = Outcome { fate: Fate::Skipped, edits: Edits::default(), id };

@@ -5,6 +5,7 @@ mod in_place;
 mod item;
 mod read;
 mod recovery;
+mod select;
 mod tally;
 mod write;
 
@@ -19,6 +20,7 @@ use anyhow::Context;
 
 use self::item::{Buffers, Worker};
 use self::read::{Reading, Stopped, input_error, read_all};
+use self::select::Selection;
 use self::tally::{Report, Tally};
 use self::write::{Destination, Sink, SinkError};
 use super::{classifier, signals};
@@ -46,6 +48,12 @@ struct Plan {
     /// Length of all inputs, where it is known.
     length: Option<u64>,
     args: FilterArgs,
+}
+
+impl Plan {
+    fn selection(&self) -> Selection {
+        Selection::new(self.args.skip, self.args.total, self.range.clone())
+    }
 }
 
 /// Runs the command.
@@ -290,12 +298,9 @@ impl Run<'_> {
         let reading = Reading {
             inputs,
             file: self.file,
-            seen: self.tally.messages(),
             rules: rules(args),
             max_size: args.classifier.max_size,
-            skip: args.skip,
-            total: args.total.unwrap_or(u64::MAX),
-            range: self.plan.range.clone(),
+            selection: self.plan.selection().numbered_from(sink.tally.messages()),
             batches: sink.report.is_none() && !self.teller.is_verbose(),
             buffers: sink.buffers.clone(),
             worker: self.worker.clone(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::item::{Batch, Buffers, Fate, Item, Job, Outcome, Place, Worker};
+use super::select::{Choice, Selection};
 use crate::classify::annotate::Edits;
 use crate::exit::{Exit, Failure};
 use crate::input::{Damage, Input, InputError, Source};
@@ -16,18 +17,12 @@ pub(super) struct Reading {
     pub inputs: Vec<Source>,
     /// Number of the first of them.
     pub file: usize,
-    /// Messages seen before them.
-    pub seen: u64,
     /// Where messages begin.
     pub rules: Rules,
     /// Larger messages are passed through, bytes.
     pub max_size: u64,
-    /// Messages left out at the beginning.
-    pub skip: u64,
-    /// Messages taken after that.
-    pub total: u64,
-    /// The bytes that messages have to begin in, over all inputs.
-    pub range: Option<std::ops::Range<u64>>,
+    /// Which messages are taken.
+    pub selection: Selection,
     /// Whether messages that are only passed through may go in batches, unnamed.
     pub batches: bool,
     /// Where buffers come from.
@@ -74,12 +69,7 @@ struct Reader<'a> {
     plan: &'a Reading,
     feed: &'a Feed<Job, Outcome, Item>,
     batch: Batch,
-    /// Messages seen so far, over all inputs.
-    seen: u64,
-    /// Messages taken so far.
-    taken: u64,
-    /// Where the current input begins, over all inputs.
-    base: u64,
+    selection: Selection,
     /// A large message is under way, and whether it is taken.
     large: Option<(Place, Outcome)>,
     /// Whether the last piece was taken.
@@ -88,8 +78,8 @@ struct Reader<'a> {
 
 /// Reads all inputs into the pipeline.
 pub(super) fn read_all(plan: &Reading, feed: &Feed<Job, Outcome, Item>) -> Result<(), Stopped> {
-    let mut reader =
-        Reader { plan, feed, batch: Batch::default(), seen: plan.seen, taken: 0, base: 0, large: None, taking: false };
+    let selection = plan.selection.clone();
+    let mut reader = Reader { plan, feed, batch: Batch::default(), selection, large: None, taking: false };
     for (file, source) in plan.inputs.iter().enumerate() {
         let result = reader.read(plan.file + file, source);
         // What has been read is whole and goes out, whatever comes then.
@@ -125,8 +115,7 @@ impl Reader<'_> {
             is_first &= piece.part == Part::Preamble;
         }
         self.flush()?;
-        self.base += length.unwrap_or(0);
-        let beyond = self.plan.range.as_ref().is_some_and(|range| self.base >= range.end);
+        let beyond = self.selection.end_of_input(length.unwrap_or(0));
         let more = file + 1 < self.plan.file + self.plan.inputs.len();
         self.feed.ready(Item::End { closed: beyond && more && self.taking }, 0)?;
         Ok(!beyond)
@@ -138,7 +127,7 @@ impl Reader<'_> {
         match piece.part {
             Part::Middle | Part::Last => return self.rest_of_large(piece).map(|()| true),
             Part::Preamble => {
-                self.taking = plan.skip == 0 && self.in_range(piece.offset);
+                self.taking = self.selection.takes_preamble(&piece);
                 if self.taking {
                     self.feed.ready(Item::Preamble(piece.bytes.to_vec()), piece.bytes.len())?;
                 }
@@ -146,26 +135,12 @@ impl Reader<'_> {
             }
             Part::Message | Part::First => {}
         }
-        if plan.range.as_ref().is_some_and(|range| self.base + piece.offset >= range.end) {
-            return Ok(false);
-        }
-        self.seen += 1;
-        self.taking = self.seen > plan.skip && self.in_range(piece.offset);
-        if !self.taking {
-            return Ok(true);
-        }
-        if self.taken == plan.total {
-            return Ok(false);
-        }
-        self.taken += 1;
-        let place = Place {
-            seq: self.seen,
-            file,
-            offset: piece.offset,
-            length: piece.bytes.len() as u64,
-            doubt: piece.doubt,
-            has_from_line: piece.has_from_line,
-            is_first,
+        let choice = self.selection.choose(file, &piece, is_first);
+        self.taking = matches!(choice, Choice::Take(_));
+        let place = match choice {
+            Choice::Take(place) => place,
+            Choice::Leave => return Ok(true),
+            Choice::Stop => return Ok(false),
         };
         if piece.part == Part::First {
             return self.begin_large(place, piece.bytes).map(|()| true);
@@ -221,10 +196,6 @@ impl Reader<'_> {
         place.length += piece.bytes.len() as u64;
         let known = if piece.part == Part::Last { self.large.take() } else { None };
         self.feed.ready(Item::Piece(piece.bytes.to_vec(), known.map(Box::new)), piece.bytes.len())
-    }
-
-    fn in_range(&self, offset: u64) -> bool {
-        self.plan.range.as_ref().is_none_or(|range| range.contains(&(self.base + offset)))
     }
 
     fn flush(&mut self) -> Result<(), Closed> {
