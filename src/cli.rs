@@ -102,9 +102,9 @@ pub struct FilterArgs {
     /// Write ham.mbox, unsure.mbox, spam.mbox and unclassified.mbox in this folder
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub sort: Option<PathBuf>,
-    /// Write only messages of these classes (ham, unsure, spam)
+    /// Write only messages of these classes (ham, unsure, spam, unclassified)
     #[arg(long, value_name = "CLASSES", value_parser = class, value_delimiter = ',', help_heading = "Output")]
-    pub only: Vec<Class>,
+    pub only: Vec<Only>,
     /// Write one JSON object per message here; CSV if the name ends in .csv
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub report: Option<PathBuf>,
@@ -244,6 +244,10 @@ pub enum OnErrorArg {
     Tempfail,
 }
 
+/// Messages of this class, or those that have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Only(pub Option<Class>);
+
 /// One of several byte ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
@@ -279,8 +283,13 @@ fn parallel(text: &str) -> Result<usize, String> {
     }
 }
 
-fn class(text: &str) -> Result<Class, String> {
-    Class::from_word(text.trim()).ok_or_else(|| "must be ham, unsure or spam".to_owned())
+fn class(text: &str) -> Result<Only, String> {
+    match text.trim() {
+        word if word.eq_ignore_ascii_case("unclassified") => Ok(Only(None)),
+        word => Class::from_word(word)
+            .map(|class| Only(Some(class)))
+            .ok_or_else(|| "must be ham, unsure, spam or unclassified".to_owned()),
+    }
 }
 
 fn shard(text: &str) -> Result<Shard, String> {
@@ -380,7 +389,8 @@ mod tests {
         assert!(["", "soon", "0", "-1", "nan", "inf", "1e9"].iter().all(|text| seconds(text).is_err()));
         assert_eq!(shard("2/3"), Ok(Shard { number: 2, of: 3 }));
         assert!(["", "0/3", "4/3", "1", "1/0", "a/b", "-1/2"].iter().all(|text| shard(text).is_err()));
-        assert_eq!(filter("-s http://h --only spam,Ham").only, [Class::Spam, Class::Ham]);
+        let only = [Only(Some(Class::Spam)), Only(Some(Class::Ham)), Only(None)];
+        assert_eq!(filter("-s http://h --only spam,Ham,unclassified").only, only);
         assert!(parallel("18446744073709551616").is_err());
     }
 

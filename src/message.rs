@@ -10,10 +10,10 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memmem, memrchr};
 
-/// The prefix of all fields that are ours, in any case of letters.
-const OUR_PREFIX: &[u8] = b"X-Spambayes-";
+/// The prefix of the names of all fields that are ours, in any case of letters.
+pub const OUR_PREFIX: &str = "X-Spambayes-";
 
 /// A line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,8 +115,11 @@ fn is_empty_line(line: &[u8]) -> bool {
 
 /// Whether a field of this name is ours to set, and so nobody else's: `X-Spambayes-*`, and `header`.
 pub fn is_ours(name: &[u8], header: &str) -> bool {
-    (name.len() >= OUR_PREFIX.len() && name[..OUR_PREFIX.len()].eq_ignore_ascii_case(OUR_PREFIX))
-        || name.eq_ignore_ascii_case(header.as_bytes())
+    is_prefixed(name) || name.eq_ignore_ascii_case(header.as_bytes())
+}
+
+fn is_prefixed(name: &[u8]) -> bool {
+    name.get(..OUR_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(OUR_PREFIX.as_bytes()))
 }
 
 impl<'a> Message<'a> {
@@ -220,7 +223,7 @@ impl<'a> Message<'a> {
     /// Whether it is a mail store's own record ("folder internal data" of UW-IMAP, Pine, Dovecot): only the first
     /// message of a mailbox may be one, which the caller has to check.
     pub fn is_store_record(&self) -> bool {
-        let names_daemon = |text: &[u8]| memchr::memmem::find(text, b"MAILER-DAEMON").is_some();
+        let names_daemon = |text: &[u8]| memmem::find(text, b"MAILER-DAEMON").is_some();
         (self.field("X-IMAP").is_some() || self.field("X-IMAPbase").is_some())
             && (names_daemon(self.envelope()) || self.field("From").is_some_and(|field| names_daemon(field.value)))
     }

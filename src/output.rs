@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::NamedTempFile;
 
 /// Bytes gathered before they are written.
-const BUFFER: usize = 256 << 10;
+const BUFFER: usize = 128 << 10;
 /// The size a pipe is asked to have, so that reader and writer take turns less often.
 #[cfg(target_os = "linux")]
 const PIPE: usize = 1 << 20;

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 
 use super::classifier;
+use crate::classify::Answer;
 use crate::classify::annotate::Edits;
 use crate::cli::{OnErrorArg, PipeArgs};
 use crate::exit::Exit;
@@ -25,11 +26,19 @@ pub(super) fn run(args: PipeArgs) -> anyhow::Result<Exit> {
     };
     let annotate = classifier::annotate(&args.classifier);
     let message = annotate.parse(&input);
-    let (class, Edits { instead, edits }) = if message.is_bare() {
+    // What is too large now will be too large at the next try: that is no reason to ask for one.
+    let too_large = input.len() as u64 > args.classifier.max_size;
+    if too_large {
+        teller.detail(&format!("not classified: larger than --max-size {}", args.classifier.max_size));
+    }
+    let (class, Edits { instead, edits }) = if message.is_bare() || too_large {
         (None, annotate.unclassified(&message))
     } else {
-        match verdict(&args, &input, &message) {
-            Ok(answer) => (Some(answer.verdict.class), annotate.classified(&message, &answer)),
+        match verdict(&args, &input, &message, &teller) {
+            Ok(answer) => {
+                teller.detail(&format!("{}, {:.1} ms", answer.verdict.text, answer.took.as_secs_f64() * 1000.0));
+                (Some(answer.verdict.class), annotate.classified(&message, &answer))
+            }
             Err(text) => {
                 teller.error(&format!("not classified: {text}"));
                 if args.on_error == OnErrorArg::Tempfail {
@@ -53,14 +62,13 @@ pub(super) fn run(args: PipeArgs) -> anyhow::Result<Exit> {
     })
 }
 
-fn verdict(args: &PipeArgs, input: &[u8], message: &message::Message) -> Result<crate::classify::Answer, String> {
-    if input.len() as u64 > args.classifier.max_size {
-        return Err(format!("larger than --max-size {}", args.classifier.max_size));
-    }
+fn verdict(args: &PipeArgs, input: &[u8], message: &message::Message, teller: &Teller) -> Result<Answer, String> {
     let classify = || {
         let classifier = classifier::open(&args.classifier, 1).map_err(|error| format!("{error:#}"))?;
         let cleaned = message.has_ours().then(|| message::edited(input, &message.without_ours()));
         let answer = classifier.classify(cleaned.as_deref().unwrap_or(input));
+        // A mail log has no use for the same note with every message.
+        classifier.notes().iter().for_each(|note| teller.detail(note));
         answer.map_err(|refusal| match refusal.server {
             Some(server) => format!("{server}: {}", refusal.text),
             None => refusal.text,

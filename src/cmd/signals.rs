@@ -23,11 +23,20 @@ impl Caught {
     }
 }
 
+/// Whether the process was started with this signal ignored, as `nohup` and background jobs of a plain shell are: then it
+/// stays so. Where nobody can be asked, it is not.
+fn is_ignored(number: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (number - 1) & 1 == 1
+}
+
 /// Pulls `stop` on the first SIGINT, SIGTERM or SIGHUP. A second one ends the process at once.
 pub(super) fn pull(stop: Stop) -> io::Result<Caught> {
     let caught = Caught::default();
     let seen = caught.clone();
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&number| !is_ignored(number)))?;
     thread::Builder::new().name("signals".into()).spawn(move || {
         for number in signals.forever() {
             if seen.0.swap(number, Ordering::SeqCst) != 0 {

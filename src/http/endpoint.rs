@@ -101,6 +101,10 @@ impl Endpoint {
         self.uri.path()
     }
 
+    pub(super) fn is_https(&self) -> bool {
+        self.uri.scheme_str() == Some("https")
+    }
+
     pub(super) fn socket(&self) -> Option<&Path> {
         self.socket.as_deref()
     }

@@ -11,18 +11,14 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum HttpError {
     /// No connection: refused, unreachable, name not found. Says which.
-    #[error("cannot connect to {server}: {reason}")]
+    #[error("cannot connect: {reason}")]
     Connect {
-        /// The server, as [`Endpoint`](super::Endpoint) shows it.
-        server: String,
         /// In words, such as `connection refused`.
         reason: String,
     },
     /// Nothing answered the attempt to connect within the time set for it.
-    #[error("cannot connect to {server}: no connection within {} s", seconds(.within))]
+    #[error("cannot connect: no connection within {} s", seconds(.within))]
     ConnectTimeout {
-        /// The server, as [`Endpoint`](super::Endpoint) shows it.
-        server: String,
         /// The time set for connecting.
         within: Duration,
     },

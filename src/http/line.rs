@@ -215,14 +215,13 @@ impl Line {
         let mut call = self.state.lock();
         let began = call.began;
         let closed = if began { HttpError::Cut } else { HttpError::Closed };
-        let server = || site.endpoint.to_string();
         let told = match (call.trouble.take(), error) {
             (Some(Trouble::Starved), _) => return Failure::Starved,
             (Some(Trouble::Timeout), _) if call.connecting && call.connect_by < call.deadline => {
-                HttpError::ConnectTimeout { server: server(), within: site.connect_timeout }
+                HttpError::ConnectTimeout { within: site.connect_timeout }
             }
             (Some(Trouble::Timeout), _) => HttpError::Timeout { answer_began: began },
-            (Some(Trouble::Connect(reason)), _) => HttpError::Connect { server: server(), reason },
+            (Some(Trouble::Connect(reason)), _) => HttpError::Connect { reason },
             (Some(Trouble::Reset), _) if call.connecting => {
                 HttpError::Tls("the server closed the connection during the handshake".to_owned())
             }

@@ -8,6 +8,7 @@ mod start;
 
 use memchr::memmem;
 
+use super::glance::Watch;
 use super::look::{Context, Look, Verdict};
 use super::mime::Mime;
 use super::{Doubt, Format, FromRule, Part, Rules, fields};
@@ -33,6 +34,7 @@ pub(super) struct Cut {
     pub(super) part: Part,
     pub(super) has_from_line: bool,
     pub(super) doubt: Option<Doubt>,
+    pub(super) watched: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +79,7 @@ pub(super) struct Cutter {
     rules: Rules,
     limits: Limits,
     finder: memmem::Finder<'static>,
+    pub(super) watch: Watch,
     stage: Stage,
     pos: usize,
     /// The next line end to look behind.
@@ -98,6 +101,8 @@ struct Message {
     /// The last bytes cut off: they tell what line a candidate at the start of the next part follows.
     before: [u8; 3],
     header_read: bool,
+    /// A line of the header begins with a watched name, or nobody has looked.
+    watched: bool,
     claim: Claim,
     mime: Mime,
 }
@@ -108,6 +113,7 @@ impl Cutter {
             rules,
             limits,
             finder: memmem::Finder::new(b"\nFrom "),
+            watch: Watch::default(),
             stage: Stage::Blank,
             pos: 0,
             scan: 0,
@@ -120,6 +126,7 @@ impl Cutter {
                 large: false,
                 before: [0; 3],
                 header_read: false,
+                watched: true,
                 claim: Claim::None,
                 mime: Mime::default(),
             },
@@ -151,7 +158,7 @@ impl Cutter {
         self.scan = line.saturating_sub(1);
         let message = &mut self.message;
         (message.has_from_line, message.doubt, message.line) = (has_from_line, doubt, line);
-        (message.large, message.before, message.header_read) = (false, [0; 3], false);
+        (message.large, message.before, message.header_read, message.watched) = (false, [0; 3], false, true);
         message.claim = Claim::None;
         message.mime.reset();
     }
@@ -222,7 +229,8 @@ impl Cutter {
 
     fn cut(&self, len: usize, part: Part) -> Step {
         let doubt = self.message.doubt.filter(|_| matches!(part, Part::Message | Part::First));
-        Step::Cut(Cut { len, part, has_from_line: self.message.has_from_line, doubt })
+        let Message { has_from_line, watched, .. } = self.message;
+        Step::Cut(Cut { len, part, has_from_line, doubt, watched })
     }
 
     /// Cuts a part off a large message that goes on.
@@ -265,6 +273,11 @@ impl Cutter {
             return;
         }
         message.header_read = true;
+        let glance = self.watch.glance(text, message.line);
+        message.watched = glance.watched;
+        if !glance.matters {
+            return;
+        }
         let blindly = self.rules.from_rule == FromRule::Formail;
         let header = fields::header(text, message.line, blindly);
         if let Some(range) = header.boundary {

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `from_line` | is this one line a sender and a date? |
 //! | `fields` | what a header field looks like; what of a header the splitter must know |
+//! | `glance` | a quick look over a header for anything that matters |
 //! | `look` | is this From_ line, with what stands around it, the beginning of a message? |
 //! | `mime` | is a multipart message still open there? |
 //! | `detect` | files that are no mbox, by name |
@@ -21,6 +22,7 @@ mod cutter;
 mod detect;
 mod fields;
 mod from_line;
+mod glance;
 mod look;
 mod mime;
 #[cfg(test)]
@@ -104,6 +106,9 @@ pub struct Piece<'a> {
     pub has_from_line: bool,
     /// Why the beginning of this message is doubtful; told on [`Part::Message`] and [`Part::First`].
     pub doubt: Option<Doubt>,
+    /// Whether a header line may begin with a name given to [`Splitter::watching`]; told on [`Part::Message`] and
+    /// [`Part::First`]. Where nobody has looked it is true, and lines below a broken header may count as well.
+    pub watched: bool,
 }
 
 /// What an input is that is no mbox.

@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 
 use super::cutter::{Cut, Cutter, Limits, Step};
+use super::glance::Watch;
 use super::{LOOKAHEAD, Piece, Rules, SplitError};
 
 /// How much is asked of the reader at once, in bytes: enough to make system calls cheap, little enough to stay in the cache
@@ -46,6 +47,13 @@ impl<R: Read> Splitter<R> {
         Self::with_limits(reader, rules, limits)
     }
 
+    /// Has the splitter tell, by [`Piece::watched`], where a header line begins with one of these names, in any case.
+    #[must_use]
+    pub fn watching(mut self, names: &[&str]) -> Self {
+        self.cutter.watch = Watch::new(names);
+        self
+    }
+
     pub(super) fn with_limits(reader: R, rules: Rules, limits: Limits) -> Self {
         Self { reader, buffer: Buffer::default(), cutter: Cutter::new(rules, limits), known: None }
     }
@@ -69,9 +77,9 @@ impl<R: Read> Splitter<R> {
             }
         };
         self.known = None;
-        let Cut { len, part, has_from_line, doubt } = cut;
+        let Cut { len, part, has_from_line, doubt, watched } = cut;
         let (offset, bytes) = self.buffer.take(len);
-        Ok(Some(Piece { part, offset, bytes, has_from_line, doubt }))
+        Ok(Some(Piece { part, offset, bytes, has_from_line, doubt, watched }))
     }
 
     /// Whether the next call of [`Splitter::next_piece`] will read, and so may block: the moment to flush what is on its

@@ -32,6 +32,13 @@ impl<W: Write> Writer<W> {
         self.write_all(bytes)
     }
 
+    /// Writes what stands before the first message of a mailbox. In the middle of the output a byte order mark is none,
+    /// and would hide the From_ line behind it: there it is left out.
+    pub fn preamble(&mut self, text: &[u8]) -> io::Result<()> {
+        let text = if self.written > 0 { text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text) } else { text };
+        self.write_all(text)
+    }
+
     /// Writes `bytes` with `edits` applied.
     pub fn edited(&mut self, bytes: &[u8], edits: &[Edit]) -> io::Result<()> {
         write_edited(bytes, edits, self)
@@ -144,6 +151,17 @@ mod tests {
         assert_eq!(joined(&["From a\r\n\r\nx", "From b\n"]), "From a\r\n\r\nx\r\n\r\nFrom b\n");
         assert_eq!(joined(&["", "From b"]), "From b");
         assert_eq!(joined(&["x", "\n\ny"]), "x\n\n\n\ny");
+    }
+
+    #[test]
+    fn a_byte_order_mark_stays_at_the_beginning_only() {
+        let mut writer = Writer::new(Vec::new());
+        for _ in 0..2 {
+            writer.preamble("\u{feff}\n".as_bytes()).expect("a Vec");
+            writer.text(b"From a\n\n").expect("a Vec");
+            writer.end_of_mailbox();
+        }
+        assert_eq!(String::from_utf8_lossy(&writer.out), "\u{feff}\nFrom a\n\n\nFrom a\n\n");
     }
 
     #[test]

@@ -1,5 +1,4 @@
 use std::collections::HashSet;
-use std::io;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,6 +13,31 @@ fn same<T>(done: Done<T, ()>) -> T {
     done.job
 }
 
+/// A sink that is a closure.
+struct Call<F>(F);
+
+impl<T, E: Send, F: FnMut(Event<T>) -> Result<(), E> + Send + 'static> Sink<T> for Call<F> {
+    type Error = E;
+
+    fn take(&mut self, event: Event<T>) -> Result<(), E> {
+        (self.0)(event)
+    }
+}
+
+/// A sink that keeps what it gets.
+struct Keep<T>(Vec<T>);
+
+impl<T: Send + 'static> Sink<T> for Keep<T> {
+    type Error = ();
+
+    fn take(&mut self, event: Event<T>) -> Result<(), ()> {
+        if let Event::Item(item) = event {
+            self.0.push(item);
+        }
+        Ok(())
+    }
+}
+
 /// Runs numbers through; `work` sees each, and those in `ready` take the short way.
 fn numbers(
     limits: Limits,
@@ -21,8 +45,7 @@ fn numbers(
     ready: impl Fn(u32) -> bool + Send + 'static,
     work: impl Fn(u32) + Send + Sync + 'static,
 ) -> Vec<u32> {
-    let mut out = Vec::new();
-    let end = run(
+    let (sink, end) = run(
         limits,
         &Stop::default(),
         QUIET,
@@ -35,15 +58,11 @@ fn numbers(
         },
         move |number: &mut u32| work(*number),
         same,
-        |event| {
-            if let Event::Item(number) = event {
-                out.push(number);
-            }
-            io::Result::Ok(())
-        },
-    );
-    assert_eq!(end.expect("no output error"), End::Complete("the end"));
-    out
+        Keep(Vec::new()),
+    )
+    .expect("threads");
+    assert_eq!(end, End::Complete("the end"));
+    sink.0
 }
 
 #[test]
@@ -78,30 +97,25 @@ fn a_late_first_item_keeps_the_order_and_the_window_full_but_not_fuller() {
 
 #[test]
 fn a_panic_costs_one_outcome() {
-    let mut out = Vec::new();
-    let end = run(
+    let (sink, end) = run(
         LIMITS,
         &Stop::default(),
         QUIET,
         |feed| (0..20u32).try_for_each(|number| feed.work(number, 1)),
         |number: &mut u32| if *number == 7 { std::panic::resume_unwind(Box::new("seven")) } else { *number * 2 },
         |done| (done.job, done.outcome),
-        |event| {
-            if let Event::Item(item) = event {
-                out.push(item);
-            }
-            io::Result::Ok(())
-        },
-    );
-    assert_eq!(end.expect("no output error"), End::Complete(Ok(())));
+        Keep(Vec::new()),
+    )
+    .expect("threads");
+    assert_eq!(end, End::Complete(Ok(())));
     let want: Vec<_> = (0..20).map(|number| (number, (number != 7).then_some(number * 2))).collect();
-    assert_eq!(out, want);
+    assert_eq!(sink.0, want);
 }
 
 #[test]
 fn a_failing_sink_ends_the_source() {
     let (told, closed) = std::sync::mpsc::channel();
-    let end = run(
+    let (_, end) = run(
         LIMITS,
         &Stop::default(),
         QUIET,
@@ -111,18 +125,19 @@ fn a_failing_sink_ends_the_source() {
         },
         |_: &mut u32| (),
         same,
-        |event| match event {
-            Event::Item(5) => Err(io::Error::from(io::ErrorKind::BrokenPipe)),
+        Call(|event| match event {
+            Event::Item(5) => Err("full"),
             _ => Ok(()),
-        },
-    );
-    assert_eq!(end.map_err(|error| error.kind()).err(), Some(io::ErrorKind::BrokenPipe));
+        }),
+    )
+    .expect("threads");
+    assert_eq!(end, End::Failed("full"));
     assert_eq!(closed.recv_timeout(Duration::from_secs(10)), Ok(Err(Closed)));
 }
 
 #[test]
-fn a_panicking_source_is_told() {
-    let end = run(
+fn a_panicking_source_or_sink_is_told() {
+    let (sink, end) = run(
         LIMITS,
         &Stop::default(),
         QUIET,
@@ -132,18 +147,33 @@ fn a_panicking_source_is_told() {
         },
         |_: &mut u32| (),
         same,
-        |_| io::Result::Ok(()),
-    );
-    assert!(matches!(end, Ok(End::<()>::SourcePanicked)));
+        Keep(Vec::new()),
+    )
+    .expect("threads");
+    assert_eq!((sink.0, end), (vec![1], End::<(), ()>::Panicked));
+    let (_, end) = run(
+        LIMITS,
+        &Stop::default(),
+        QUIET,
+        |feed| (0..100u32).try_for_each(|number| feed.work(number, 1)),
+        |_: &mut u32| (),
+        same,
+        Call(|event| match event {
+            Event::Item(5) => std::panic::resume_unwind(Box::new("sink")),
+            _ => Ok::<_, ()>(()),
+        }),
+    )
+    .expect("threads");
+    assert_eq!(end, End::Panicked);
 }
 
 #[test]
 fn a_stop_waits_neither_for_the_source_nor_for_workers() {
     let stop = Stop::default();
-    let (hang, hold) = (Arc::new(Barrier::new(3)), Stop::default());
-    let (in_source, in_work) = (hang.clone(), hang);
-    let mut out = Vec::new();
-    let end = run(
+    let hang = Arc::new(Barrier::new(3));
+    let (in_source, in_work, in_sink) = (hang.clone(), hang, stop.clone());
+    let (told, out) = std::sync::mpsc::channel();
+    let (_, end) = run(
         LIMITS,
         &stop,
         QUIET,
@@ -159,21 +189,19 @@ fn a_stop_waits_neither_for_the_source_nor_for_workers() {
             }
         },
         same,
-        |event| {
+        Call(move |event| {
             match event {
-                Event::Item(number) => out.push(number),
+                Event::Item(number) => told.send(number).expect("the test waits"),
                 // Quiet: all that can come has come.
-                Event::Idle => {
-                    stop.now();
-                    hold.now();
-                }
+                Event::Idle => in_sink.now(),
             }
-            io::Result::Ok(())
-        },
-    );
-    assert!(matches!(end, Ok(End::Stopped)));
-    assert!(hold.pulled());
-    assert_eq!(out, [0, 1]);
+            Ok::<_, ()>(())
+        }),
+    )
+    .expect("threads");
+    assert_eq!(end, End::Stopped);
+    assert!(stop.pulled());
+    assert_eq!(out.try_iter().collect::<Vec<_>>(), [0, 1]);
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::Limits;
+use super::{Carry, Limits};
 
-/// The sink has gone, or the run was stopped: nothing more is wanted.
+/// The sink has failed, or the run was stopped: nothing more is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -16,127 +16,199 @@ pub(super) struct Place {
     weight: usize,
 }
 
-pub(super) enum Taken {
-    Items,
-    Nothing,
-    Stopped,
-    End,
+/// What whoever filled a place has to do.
+pub(super) enum Filled {
+    /// Carry what is ready to the sink: it was the next in order, and nobody else is at it.
+    Carry,
+    /// Nothing.
+    Kept,
 }
 
-struct State<T> {
-    /// Ordered: the items from `first` on, `None` where one is still being worked on. Unordered: those done.
+/// How much has been carried.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Carried {
+    pub(super) items: usize,
+    pub(super) bytes: usize,
+}
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing has come for a while. The caller has to carry.
+    Idle,
+    /// All has been taken.
+    Ended,
+    Stopped,
+    Failed,
+}
+
+struct Inner<T> {
+    /// Ordered: the items from number `first` on, `None` where one is still being worked on. Unordered: those done.
     slots: VecDeque<Option<(T, usize)>>,
-    /// Number of the item at the front of `slots`.
     first: u64,
     next: u64,
-    /// Items and bytes between source and sink.
+    /// Items and bytes between source and sink, those being carried included.
     items: usize,
     bytes: usize,
+    /// Somebody is carrying, and nobody else may.
+    carrying: bool,
+    /// Items carried, modulo 2^64: whether anything has come since somebody looked.
+    carried: u64,
     /// The source has ended.
     closed: bool,
     stopped: bool,
+    failed: bool,
 }
 
 pub(super) struct Window<T> {
     limits: Limits,
-    state: Mutex<State<T>>,
+    inner: Mutex<Inner<T>>,
     /// Signalled when there is room again.
     room: Condvar,
-    /// Signalled when the next item is ready.
-    ready: Condvar,
+    /// Signalled when the run has come to an end of some sort.
+    end: Condvar,
 }
 
 impl<T> Window<T> {
     pub(super) fn new(limits: Limits) -> Self {
-        let state =
-            State { slots: VecDeque::new(), first: 0, next: 0, items: 0, bytes: 0, closed: false, stopped: false };
-        Window { limits, state: Mutex::new(state), room: Condvar::new(), ready: Condvar::new() }
+        let inner = Inner {
+            slots: VecDeque::new(),
+            first: 0,
+            next: 0,
+            items: 0,
+            bytes: 0,
+            carrying: false,
+            carried: 0,
+            closed: false,
+            stopped: false,
+            failed: false,
+        };
+        Window { limits, inner: Mutex::new(inner), room: Condvar::new(), end: Condvar::new() }
     }
 
     /// The state is changed only by code here, none of which panics half way.
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Inner<T>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for room and takes the next place.
     pub(super) fn reserve(&self, weight: usize) -> Result<Place, Closed> {
-        let full = |state: &mut State<T>| {
-            !state.stopped
-                && state.items > 0
-                && (state.items >= self.limits.items || state.bytes.saturating_add(weight) > self.limits.bytes)
+        let full = |inner: &mut Inner<T>| {
+            !inner.is_over()
+                && inner.items > 0
+                && (inner.items >= self.limits.items || inner.bytes.saturating_add(weight) > self.limits.bytes)
         };
-        let mut state = self.room.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
-        if state.stopped {
+        let mut inner = self.room.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
+        if inner.is_over() {
             return Err(Closed);
         }
-        state.items += 1;
-        state.bytes += weight;
+        inner.items += 1;
+        inner.bytes += weight;
         if self.limits.ordered {
-            state.slots.push_back(None);
+            inner.slots.push_back(None);
         }
-        state.next += 1;
-        Ok(Place { number: state.next - 1, weight })
+        inner.next += 1;
+        Ok(Place { number: inner.next - 1, weight })
     }
 
     /// Puts an item in its place.
-    pub(super) fn fill(&self, place: Place, item: T) {
-        let mut state = self.lock();
-        let is_next = if self.limits.ordered {
-            let index = (place.number - state.first) as usize;
-            if let Some(slot) = state.slots.get_mut(index) {
+    pub(super) fn fill(&self, place: Place, item: T) -> Filled {
+        let mut inner = self.lock();
+        if inner.is_over() {
+            return Filled::Kept;
+        }
+        if self.limits.ordered {
+            let index = (place.number - inner.first) as usize;
+            if let Some(slot) = inner.slots.get_mut(index) {
                 *slot = Some((item, place.weight));
             }
-            index == 0
         } else {
-            state.slots.push_back(Some((item, place.weight)));
-            true
-        };
-        drop(state);
-        if is_next {
-            self.ready.notify_one();
+            inner.slots.push_back(Some((item, place.weight)));
         }
+        if inner.carrying || !matches!(inner.slots.front(), Some(Some(_))) {
+            return Filled::Kept;
+        }
+        inner.carrying = true;
+        Filled::Carry
     }
 
-    /// Takes all items that are next in order; waits for the first one at most `quiet`.
-    pub(super) fn take(&self, out: &mut Vec<T>, quiet: Duration) -> Taken {
-        let nothing = |state: &mut State<T>| {
-            let ended = state.stopped || (state.closed && state.items == 0);
-            !ended && !matches!(state.slots.front(), Some(Some(_)))
-        };
-        let waited = self.ready.wait_timeout_while(self.lock(), quiet, nothing);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        while let Some(Some(_)) = state.slots.front() {
-            if let Some((item, weight)) = state.slots.pop_front().flatten() {
-                out.push(item);
-                state.first += 1;
-                state.items -= 1;
-                state.bytes -= weight;
-            }
+    /// For the one who carries: gives back the room of what has been carried, and takes all items that are next in
+    /// order. False: there are none, and somebody else may carry.
+    pub(super) fn take(&self, out: &mut Vec<(T, usize)>, done: Carried) -> bool {
+        let mut inner = self.lock();
+        inner.items -= done.items;
+        inner.bytes -= done.bytes;
+        inner.carried = inner.carried.wrapping_add(done.items as u64);
+        while let Some(Some(_)) = inner.slots.front() {
+            out.extend(inner.slots.pop_front().flatten());
+            inner.first += 1;
         }
-        let taken = match &*state {
-            _ if !out.is_empty() => Taken::Items,
-            State { stopped: true, .. } => Taken::Stopped,
-            State { closed: true, items: 0, .. } => Taken::End,
-            _ => Taken::Nothing,
-        };
-        drop(state);
-        if let Taken::Items = taken {
+        inner.carrying = !out.is_empty();
+        let over = !inner.carrying && (inner.stopped || inner.is_done());
+        drop(inner);
+        if done.items > 0 {
             self.room.notify_one();
         }
-        taken
+        if over {
+            self.end.notify_one();
+        }
+        !out.is_empty()
+    }
+
+    /// Waits for an end, or until nothing has come for `quiet`.
+    pub(super) fn wait(&self, quiet: Duration) -> State {
+        let mut inner = self.lock();
+        loop {
+            if inner.failed {
+                return State::Failed;
+            }
+            if !inner.carrying && inner.is_done() {
+                return State::Ended;
+            }
+            if !inner.carrying && inner.stopped {
+                return State::Stopped;
+            }
+            let before = inner.carried;
+            let (guard, timeout) = self.end.wait_timeout(inner, quiet).unwrap_or_else(PoisonError::into_inner);
+            inner = guard;
+            if timeout.timed_out() && !inner.carrying && inner.carried == before && !inner.is_over() && !inner.is_done()
+            {
+                inner.carrying = true;
+                return State::Idle;
+            }
+        }
     }
 
     /// The source has ended: once all is taken, that is the end.
     pub(super) fn close(&self) {
         self.lock().closed = true;
-        self.ready.notify_one();
+        self.end.notify_one();
+    }
+
+    /// The sink takes no more.
+    pub(super) fn fail(&self) {
+        let mut inner = self.lock();
+        (inner.failed, inner.carrying) = (true, false);
+        drop(inner);
+        self.end.notify_one();
+        self.room.notify_one();
     }
 
     /// Ends the run: places are no longer given, only what is ready is still taken.
-    pub(super) fn stop(&self) {
+    fn stop(&self) {
         self.lock().stopped = true;
-        self.ready.notify_one();
+        self.end.notify_one();
         self.room.notify_one();
+    }
+}
+
+impl<T> Inner<T> {
+    fn is_over(&self) -> bool {
+        self.stopped || self.failed
+    }
+
+    fn is_done(&self) -> bool {
+        self.closed && self.items == 0
     }
 }
 
@@ -144,9 +216,11 @@ trait Stoppable: Send + Sync {
     fn stop(&self);
 }
 
-impl<T: Send> Stoppable for Window<T> {
+struct Stopper<T>(Arc<dyn Carry<T>>);
+
+impl<T> Stoppable for Stopper<T> {
     fn stop(&self) {
-        Window::stop(self);
+        self.0.window().stop();
     }
 }
 
@@ -157,29 +231,34 @@ pub struct Stop(Arc<Mutex<Switch>>);
 #[derive(Default)]
 struct Switch {
     pulled: bool,
-    window: Option<Arc<dyn Stoppable>>,
+    run: Option<Box<dyn Stoppable>>,
 }
 
 impl Stop {
     /// Ends the run, or the next one.
     pub fn now(&self) {
-        let mut switch = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut switch = self.lock();
         switch.pulled = true;
-        if let Some(window) = &switch.window {
-            window.stop();
+        if let Some(run) = &switch.run {
+            run.stop();
         }
     }
 
     /// Whether it was pulled.
     pub fn pulled(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pulled
+        self.lock().pulled
     }
 
-    pub(super) fn closes<T: Send + 'static>(&self, window: Arc<Window<T>>) {
-        let mut switch = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn stops<T: Send + 'static>(&self, outlet: Arc<dyn Carry<T>>) {
+        let mut switch = self.lock();
+        let run = Stopper(outlet);
         if switch.pulled {
-            window.stop();
+            run.stop();
         }
-        switch.window = Some(window);
+        switch.run = Some(Box::new(run));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Switch> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -21,6 +21,8 @@ struct Count<'a> {
     report: Option<Report>,
     /// Messages seen, those left out by `--skip` included.
     seen: u64,
+    /// Messages taken.
+    taken: u64,
     /// Where the current input begins, over all inputs.
     base: u64,
     /// A message that came in part.
@@ -31,7 +33,7 @@ struct Count<'a> {
 pub(super) fn run(plan: &Plan, teller: &Arc<Teller>) -> anyhow::Result<Exit> {
     let header = classifier::annotate(&plan.args.classifier).header;
     let (report, stats) = (create_report(&plan.args)?, create_stats(&plan.args)?);
-    let mut count = Count { plan, header, tally: Tally::default(), report, seen: 0, base: 0, large: None };
+    let mut count = Count { plan, header, tally: Tally::default(), report, seen: 0, taken: 0, base: 0, large: None };
     let mut exit = Exit::Ok;
     for (file, source) in plan.inputs.iter().enumerate() {
         match count.input(file, source, teller) {
@@ -56,12 +58,13 @@ impl Count<'_> {
     fn input(&mut self, file: usize, source: &Source, teller: &Teller) -> anyhow::Result<bool> {
         let input = source.open().map_err(|error| input_error(&error))?;
         let length = input.length;
+        let name = source.name();
         let mut splitter = splitter(input, rules(&self.plan.args), self.plan.args.classifier.max_size);
         loop {
             let offset = splitter.offset();
-            let piece = splitter.next_piece().map_err(|error| split_error(&source.name(), offset, &error))?;
+            let piece = splitter.next_piece().map_err(|error| split_error(&name, offset, &error))?;
             let Some(piece) = piece else { break };
-            if !self.piece(file, &source.name(), piece, teller)? {
+            if !self.piece(file, &name, piece, teller)? {
                 return Ok(false);
             }
         }
@@ -96,12 +99,13 @@ impl Count<'_> {
             return Ok(false);
         }
         self.seen += 1;
-        if self.seen > args.skip.saturating_add(args.total.unwrap_or(u64::MAX)) {
-            return Ok(false);
-        }
         if !taken || self.seen <= args.skip {
             return Ok(true);
         }
+        if args.total == Some(self.taken) {
+            return Ok(false);
+        }
+        self.taken += 1;
         let place = Place {
             seq: self.seen,
             file,
@@ -125,6 +129,9 @@ impl Count<'_> {
         self.tally.count(place, &outcome.fate);
         if place.doubt.is_some() {
             super::write::tell_doubt(teller, name, place);
+        }
+        if teller.is_verbose() {
+            teller.detail(&format!("{name}, message {} at byte {}: {} bytes", place.seq, place.offset, place.length));
         }
         teller.at(self.tally.messages(), self.tally.bytes_in);
         let report = self.report.as_mut();

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::recovery::{self, Digest};
+use super::tally::Report;
 use super::write::Destination;
 use super::{Ended, Filled, Run, cannot};
 use crate::exit::{Exit, Failure};
@@ -76,6 +77,7 @@ fn rewrite(run: &mut Run, file: usize, path: &Path) -> anyhow::Result<Exit> {
             take(&mut locked).map_err(|error| failed("read", error))?
         };
         let counted = run.tally.clone();
+        let rows = run.report.as_mut().map_or(Ok(0), Report::mark).map_err(|error| failed("report on", error))?;
         let temporary =
             output::beside(path, 0o600).map_err(|error| cannot(Exit::CannotCreate, "write beside", path, &error))?;
         let output = Output::temporary(temporary).map_err(|error| failed("write beside", error))?;
@@ -91,6 +93,10 @@ fn rewrite(run: &mut Run, file: usize, path: &Path) -> anyhow::Result<Exit> {
         if !unchanged(&mut locked, &snapshot).map_err(|error| failed("read", error))? {
             run.teller.note(&format!("{} was rewritten by another program; reading it anew", path.display()));
             run.tally = counted;
+            run.report
+                .as_mut()
+                .map_or(Ok(()), |report| report.back_to(rows))
+                .map_err(|error| failed("report on", error))?;
             continue;
         }
         put(&mut locked, *writer, &snapshot, path).map_err(|error| failed("rewrite", error))?;

@@ -1,13 +1,36 @@
 //! What walks through the pipeline of `filter`: messages to be classified, and all there is to write, in order.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::classify::annotate::{Annotate, Edits};
 use crate::classify::{Answer, Classifier, Refusal};
 use crate::mbox::Doubt;
 use crate::message::{self, Message};
 use crate::pipeline::Done;
+
+/// Buffers that go round between reader and writer, so that none is allocated per message.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+
+/// More buffers, or larger ones, are not kept.
+const KEPT: (usize, usize) = (64, 1 << 20);
+
+impl Buffers {
+    /// An empty buffer.
+    pub(super) fn take(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Takes a buffer back.
+    pub(super) fn give(&self, mut buffer: Vec<u8>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < KEPT.0 && buffer.capacity() <= KEPT.1 {
+            buffer.clear();
+            kept.push(buffer);
+        }
+    }
+}
 
 /// Where a message stands in the input.
 #[derive(Clone, Debug)]
@@ -87,6 +110,8 @@ pub(super) struct Batch {
     pub length: u64,
     /// How many they are.
     pub messages: u64,
+    /// The number of the last one.
+    pub(super) last: u64,
     /// Where those stand whose beginning is doubtful.
     pub doubts: Vec<Place>,
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use self::item::Worker;
+use self::item::{Buffers, Worker};
 use self::read::{Reading, Stopped, input_error, read_all};
 use self::tally::{Report, Tally};
 use self::write::{Destination, Sink, SinkError};
@@ -174,11 +174,11 @@ fn open_destination(args: &FilterArgs) -> anyhow::Result<Destination> {
         (Some(folder), _) => {
             Destination::sorted(folder).map_err(|error| cannot(Exit::CannotCreate, "sort into", folder, &error))
         }
-        (None, Some(path)) => {
+        (None, Some(path)) if path.as_os_str() != "-" => {
             let output = Output::file(path).map_err(|error| cannot(Exit::CannotCreate, "create", path, &error))?;
             Ok(Destination::one(output))
         }
-        (None, None) => Ok(Destination::one(Output::stdout().context("standard output")?)),
+        (None, _) => Ok(Destination::one(Output::stdout().context("standard output")?)),
     }
 }
 
@@ -196,30 +196,34 @@ fn annotate(plan: &Plan, teller: &Arc<Teller>, classifier: Arc<dyn Classifier>) 
     let ended = if args.in_place { in_place::run(&mut run)? } else { run.filter(plan.inputs.clone())? };
     let Run { tally, report, written, .. } = run;
     teller.end_progress();
-    let Ended::With(mut exit) = ended else { return Ok(Exit::Ok) };
+    let usage = classifier.usage();
+    let Ended::With(mut exit) = ended else {
+        // As for any filter in front of `head`: no complaint, and no summary of what nobody wanted.
+        return Ok(finish_reports(plan, teller, &tally, report, stats, &usage, written));
+    };
     classifier.notes().iter().for_each(|note| teller.note(note));
     teller.trouble_counts();
-    exit = exit.and(finish_reports(plan, teller, &tally, report, stats, &classifier.usage(), written));
+    exit = exit.and(finish_reports(plan, teller, &tally, report, stats, &usage, written));
     if tally.unclassified > 0 {
         exit = exit.and(Exit::TempFail);
     }
     if let Some(signal) = caught.exit() {
-        teller.error(&interrupted(args, tally.messages()));
+        teller.error(&interrupted(args, &tally));
         exit = signal;
     }
-    teller.note(&tally.summary(&classifier.usage()));
+    teller.note(&tally.summary(&usage));
     Ok(exit)
 }
 
-fn interrupted(args: &FilterArgs, messages: u64) -> String {
+fn interrupted(args: &FilterArgs, tally: &Tally) -> String {
     let go_on = if args.in_place {
         "the mailbox at work is as it was".to_owned()
     } else if args.unordered {
         "in no order, so there is no number to go on with".to_owned()
     } else {
-        format!("to go on: --skip {}", args.skip + messages)
+        format!("to go on: --skip {}", tally.last.max(args.skip))
     };
-    format!("interrupted after {messages} messages; {go_on}")
+    format!("interrupted after {} messages; {go_on}", tally.messages())
 }
 
 /// How writing ended.
@@ -272,7 +276,7 @@ impl Run<'_> {
     fn fill(&mut self, inputs: Vec<Source>, destination: Destination) -> anyhow::Result<Filled> {
         let args = &self.plan.args;
         let names = self.plan.inputs.iter().map(Source::name).collect();
-        let mut sink = Sink {
+        let sink = Sink {
             destination,
             only: args.only.clone(),
             names,
@@ -280,6 +284,7 @@ impl Run<'_> {
             report: self.report.take(),
             tally: std::mem::take(&mut self.tally),
             teller: self.teller.clone(),
+            buffers: Buffers::default(),
             classifier: self.worker.classifier.clone(),
         };
         let reading = Reading {
@@ -292,37 +297,38 @@ impl Run<'_> {
             total: args.total.unwrap_or(u64::MAX),
             range: self.plan.range.clone(),
             batches: sink.report.is_none() && !self.teller.is_verbose(),
+            buffers: sink.buffers.clone(),
             worker: self.worker.clone(),
         };
         let limits =
             Limits { threads: self.plan.parallel, items: WINDOW_ITEMS, bytes: WINDOW_BYTES, ordered: !args.unordered };
         let worker = self.worker.clone();
-        let end = pipeline::run(
+        let (mut sink, end) = pipeline::run(
             limits,
             &self.stop,
             QUIET,
             move |feed| read_all(&reading, feed),
             move |job| worker.classify(job),
             item::finish,
-            |event| sink.take(event),
-        );
+            sink,
+        )?;
         let (complete, ended) = match end {
-            Ok(End::Complete(Ok(()))) => (true, Ended::With(Exit::Ok)),
-            Ok(End::Complete(Err(Stopped::Closed)) | End::Stopped) => (false, Ended::With(Exit::Ok)),
-            Ok(End::Complete(Err(Stopped::Failed(error)))) => {
+            End::Complete(Ok(())) => (true, Ended::With(Exit::Ok)),
+            End::Complete(Err(Stopped::Closed)) | End::Stopped => (false, Ended::With(Exit::Ok)),
+            End::Complete(Err(Stopped::Failed(error))) => {
                 self.teller.error(&format!("{error:#}"));
                 (false, Ended::With(exit::status(&error)))
             }
-            Ok(End::SourcePanicked) => {
-                self.teller.error("internal error in hamsift while splitting the mailbox (please report this)");
+            End::Panicked => {
+                self.teller.error("internal error in hamsift; the output ends early (please report this)");
                 (false, Ended::With(Exit::Io))
             }
-            Err(SinkError::Closed) => (false, Ended::Closed),
-            Err(SinkError::Output(error)) => {
+            End::Failed(SinkError::Closed) => (false, Ended::Closed),
+            End::Failed(SinkError::Output(error)) => {
                 self.teller.error(&format!("cannot write the output: {error}"));
                 (false, Ended::With(Exit::Io))
             }
-            Err(SinkError::Report(error)) => {
+            End::Failed(SinkError::Report(error)) => {
                 self.teller.error(&format!("cannot write the report: {error}"));
                 (false, Ended::With(Exit::Io))
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::item::{Batch, Fate, Item, Job, Outcome, Place, Worker};
+use super::item::{Batch, Buffers, Fate, Item, Job, Outcome, Place, Worker};
 use crate::classify::annotate::Edits;
 use crate::exit::{Exit, Failure};
 use crate::input::{Damage, Input, InputError, Source};
@@ -30,6 +30,8 @@ pub(super) struct Reading {
     pub range: Option<std::ops::Range<u64>>,
     /// Whether messages that are only passed through may go in batches, unnamed.
     pub batches: bool,
+    /// Where buffers come from.
+    pub buffers: Buffers,
     /// What each worker does.
     pub worker: Arc<Worker>,
 }
@@ -65,8 +67,8 @@ pub(super) fn split_error(name: &str, offset: u64, error: &SplitError) -> anyhow
     }
 }
 
-/// How much of a batch is gathered before it is sent on, bytes.
-const BATCH: usize = 128 << 10;
+/// How much of a batch is gathered before it is sent on, bytes: more than the output's buffer, which it passes by.
+const BATCH: usize = 256 << 10;
 
 struct Reader<'a> {
     plan: &'a Reading,
@@ -74,6 +76,8 @@ struct Reader<'a> {
     batch: Batch,
     /// Messages seen so far, over all inputs.
     seen: u64,
+    /// Messages taken so far.
+    taken: u64,
     /// Where the current input begins, over all inputs.
     base: u64,
     /// A large message is under way, and whether it is taken.
@@ -85,7 +89,7 @@ struct Reader<'a> {
 /// Reads all inputs into the pipeline.
 pub(super) fn read_all(plan: &Reading, feed: &Feed<Job, Outcome, Item>) -> Result<(), Stopped> {
     let mut reader =
-        Reader { plan, feed, batch: Batch::default(), seen: plan.seen, base: 0, large: None, taking: false };
+        Reader { plan, feed, batch: Batch::default(), seen: plan.seen, taken: 0, base: 0, large: None, taking: false };
     for (file, source) in plan.inputs.iter().enumerate() {
         let result = reader.read(plan.file + file, source);
         // What has been read is whole and goes out, whatever comes then.
@@ -102,7 +106,10 @@ impl Reader<'_> {
     fn read(&mut self, file: usize, source: &Source) -> Result<bool, Stopped> {
         let input = source.open().map_err(|error| Stopped::Failed(input_error(&error)))?;
         let length = input.length;
-        let mut splitter = splitter(input, self.plan.rules, self.plan.max_size);
+        let header = self.plan.worker.annotate.header.as_str();
+        let failed = |offset, error| Stopped::Failed(split_error(&source.name(), offset, &error));
+        let splitter = splitter(input, self.plan.rules, self.plan.max_size);
+        let mut splitter = splitter.watching(&[message::OUR_PREFIX, header]);
         let mut is_first = true;
         self.taking = false;
         loop {
@@ -110,8 +117,7 @@ impl Reader<'_> {
                 self.flush()?;
             }
             let offset = splitter.offset();
-            let piece = splitter.next_piece();
-            let piece = piece.map_err(|error| Stopped::Failed(split_error(&source.name(), offset, &error)))?;
+            let piece = splitter.next_piece().map_err(|error| failed(offset, error))?;
             let Some(piece) = piece else { break };
             if !self.piece(file, piece, is_first)? {
                 return Ok(false);
@@ -144,13 +150,14 @@ impl Reader<'_> {
             return Ok(false);
         }
         self.seen += 1;
-        if self.seen > plan.skip.saturating_add(plan.total) {
-            return Ok(false);
-        }
         self.taking = self.seen > plan.skip && self.in_range(piece.offset);
         if !self.taking {
             return Ok(true);
         }
+        if self.taken == plan.total {
+            return Ok(false);
+        }
+        self.taken += 1;
         let place = Place {
             seq: self.seen,
             file,
@@ -165,18 +172,21 @@ impl Reader<'_> {
         }
         if place.length <= plan.max_size {
             self.flush()?;
-            self.feed.work(Job { place, bytes: piece.bytes.to_vec() }, piece.bytes.len())?;
+            let mut bytes = plan.buffers.take();
+            bytes.extend_from_slice(piece.bytes);
+            self.feed.work(Job { place, bytes }, piece.bytes.len())?;
         } else {
-            self.pass(place, piece.bytes)?;
+            self.pass(place, piece.bytes, piece.watched)?;
         }
         Ok(true)
     }
 
     /// Passes a message on that is not to be classified.
-    fn pass(&mut self, place: Place, bytes: &[u8]) -> Result<(), Closed> {
-        let (Edits { edits, .. }, id) = self.unclassified(bytes);
+    fn pass(&mut self, place: Place, bytes: &[u8], watched: bool) -> Result<(), Closed> {
+        let (Edits { edits, .. }, id) = self.unclassified(bytes, watched);
         if self.plan.batches && place.has_from_line {
             self.batch.messages += 1;
+            self.batch.last = place.seq;
             self.batch.length += place.length;
             // Writing into a Vec cannot fail.
             let _ = message::write_edited(bytes, &edits, &mut self.batch.bytes);
@@ -189,15 +199,18 @@ impl Reader<'_> {
         self.feed.ready(Item::Message(Box::new(Job { place, bytes: bytes.to_vec() }), outcome), bytes.len())
     }
 
-    fn unclassified(&self, bytes: &[u8]) -> (Edits, Option<String>) {
+    fn unclassified(&self, bytes: &[u8], watched: bool) -> (Edits, Option<String>) {
         let worker = &self.plan.worker;
+        if !worker.wants_id && !watched {
+            return (Edits::default(), None);
+        }
         let message = worker.annotate.parse(bytes);
         (worker.annotate.unclassified(&message), worker.id(&message))
     }
 
     fn begin_large(&mut self, place: Place, bytes: &[u8]) -> Result<(), Closed> {
         self.flush()?;
-        let (edits, id) = self.unclassified(bytes);
+        let (edits, id) = self.unclassified(bytes, true);
         let text = message::edited(bytes, &edits.edits);
         self.large = Some((place, Outcome { fate: Fate::Skipped, edits: Edits::default(), id }));
         self.feed.ready(Item::Piece(text, None), bytes.len())
@@ -218,7 +231,7 @@ impl Reader<'_> {
         if self.batch.messages == 0 {
             return Ok(());
         }
-        let next = Batch { bytes: Vec::with_capacity(BATCH + (BATCH >> 3)), ..Batch::default() };
+        let next = Batch { bytes: self.plan.buffers.take(), ..Batch::default() };
         let batch = std::mem::replace(&mut self.batch, next);
         let weight = batch.bytes.len();
         self.feed.ready(Item::Batch(batch), weight)

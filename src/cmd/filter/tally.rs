@@ -1,7 +1,7 @@
 //! What is counted and reported about messages: the statistics, the summary, and a row per message.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,8 @@ pub(super) struct Tally {
     pub suspicious: u64,
     /// Bytes taken from the inputs.
     pub bytes_in: u64,
+    /// Number of the last message written: as many as there are to leave out to go on behind it.
+    pub last: u64,
     latency: Latency,
 }
 
@@ -74,6 +76,7 @@ impl Default for Tally {
             preamble_bytes: 0,
             suspicious: 0,
             bytes_in: 0,
+            last: 0,
             latency: Latency::default(),
         }
     }
@@ -83,6 +86,7 @@ impl Tally {
     /// Counts a message.
     pub(super) fn count(&mut self, place: &Place, fate: &Fate) {
         self.bytes_in += place.length;
+        self.last = place.seq;
         self.suspicious += u64::from(place.doubt.is_some());
         match fate {
             Fate::Skipped => self.skipped += 1,
@@ -188,6 +192,10 @@ struct Row<'a> {
     error: Option<String>,
 }
 
+/// The fields of [`Row`], in order.
+const COLUMNS: [&str; 11] =
+    ["seq", "file", "offset", "length", "message_id", "class", "score", "method", "server", "ms", "error"];
+
 /// Writes a row per message, as JSON lines or CSV.
 #[derive(Debug)]
 pub(super) enum Report {
@@ -202,11 +210,13 @@ impl Report {
     pub(super) fn create(path: &Path) -> io::Result<Report> {
         let file = File::create(path)?;
         let is_csv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
-        Ok(if is_csv {
-            Report::Csv(Box::new(csv::Writer::from_writer(file)))
-        } else {
-            Report::Json(BufWriter::new(file))
-        })
+        if !is_csv {
+            return Ok(Report::Json(BufWriter::new(file)));
+        }
+        // The header row is there even if no message comes, and rows that are taken back do not take it along.
+        let mut out = csv::WriterBuilder::new().has_headers(false).from_writer(file);
+        out.write_record(COLUMNS)?;
+        Ok(Report::Csv(Box::new(out)))
     }
 
     /// Writes the row of a message of the input named `file`.
@@ -246,6 +256,32 @@ impl Report {
                 out.write_all(b"\n")
             }
             Report::Csv(out) => out.serialize(row).map_err(io::Error::other),
+        }
+    }
+
+    /// Where the next row will begin.
+    pub(super) fn mark(&mut self) -> io::Result<u64> {
+        self.file()?.stream_position()
+    }
+
+    /// Takes back all rows from there on.
+    pub(super) fn back_to(&mut self, mark: u64) -> io::Result<()> {
+        let mut file = self.file()?;
+        file.set_len(mark)?;
+        file.seek(SeekFrom::Start(mark)).map(drop)
+    }
+
+    /// The file, with all rows written to it.
+    fn file(&mut self) -> io::Result<&File> {
+        match self {
+            Report::Json(out) => {
+                out.flush()?;
+                Ok(out.get_ref())
+            }
+            Report::Csv(out) => {
+                out.flush()?;
+                Ok(out.get_ref())
+            }
         }
     }
 

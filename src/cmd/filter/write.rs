@@ -4,14 +4,15 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::item::{Batch, Fate, Item, Job, Outcome, Place};
+use super::item::{Batch, Buffers, Fate, Item, Job, Outcome, Place};
 use super::tally::{Report, Tally};
 use crate::classify::Classifier;
+use crate::cli::Only;
 use crate::mbox::Doubt;
 use crate::mbox::write::Writer;
 use crate::message;
 use crate::output::Output;
-use crate::pipeline::Event;
+use crate::pipeline::{self, Event};
 use crate::report::Teller;
 use crate::verdict::Class;
 
@@ -92,7 +93,7 @@ pub(super) struct Sink {
     /// Where messages go.
     pub destination: Destination,
     /// Only these classes are written; all if there are none.
-    pub only: Vec<Class>,
+    pub only: Vec<Only>,
     /// The inputs' names.
     pub names: Vec<String>,
     /// The rows, if they are wanted.
@@ -101,15 +102,18 @@ pub(super) struct Sink {
     pub tally: Tally,
     /// How trouble is told.
     pub teller: Arc<Teller>,
+    /// Where buffers go.
+    pub buffers: Buffers,
     /// Asked for notes.
     pub classifier: Arc<dyn Classifier>,
     /// Whether a message without a From_ line gets one even in a single output: others stand beside it.
     pub enclose: bool,
 }
 
-impl Sink {
-    /// Takes what the pipeline brings.
-    pub(super) fn take(&mut self, event: Event<Item>) -> Result<(), SinkError> {
+impl pipeline::Sink<Item> for Sink {
+    type Error = SinkError;
+
+    fn take(&mut self, event: Event<Item>) -> Result<(), SinkError> {
         match event {
             Event::Idle => {
                 self.tell_notes();
@@ -124,7 +128,9 @@ impl Sink {
             Event::Item(item) => self.item(item),
         }
     }
+}
 
+impl Sink {
     fn item(&mut self, item: Item) -> Result<(), SinkError> {
         match item {
             Item::End { closed } => {
@@ -140,11 +146,14 @@ impl Sink {
                 self.tally.preamble_bytes += text.len() as u64;
                 self.tally.bytes_in += text.len() as u64;
                 if self.only.is_empty() {
-                    self.writer(None).map_or(Ok(()), |writer| writer.text(&text))?;
+                    self.writer(None).map_or(Ok(()), |writer| writer.preamble(&text))?;
                 }
             }
-            Item::Batch(batch) => self.batch(&batch)?,
-            Item::Message(job, outcome) => self.message(&job, outcome)?,
+            Item::Batch(batch) => self.batch(batch)?,
+            Item::Message(job, outcome) => {
+                self.message(&job, outcome)?;
+                self.buffers.give(job.bytes);
+            }
             Item::Piece(text, known) => {
                 self.writer(None).map_or(Ok(()), |writer| writer.text(&text))?;
                 if let Some(known) = known {
@@ -157,12 +166,14 @@ impl Sink {
         Ok(())
     }
 
-    fn batch(&mut self, batch: &Batch) -> Result<(), SinkError> {
+    fn batch(&mut self, batch: Batch) -> Result<(), SinkError> {
         self.writer(None).map_or(Ok(()), |writer| writer.text(&batch.bytes))?;
         self.tally.skipped += batch.messages;
+        self.tally.last = batch.last;
         self.tally.bytes_in += batch.length;
         self.tally.suspicious += batch.doubts.len() as u64;
         batch.doubts.iter().for_each(|place| tell_doubt(&self.teller, &self.names[place.file], place));
+        self.buffers.give(batch.bytes);
         Ok(())
     }
 
@@ -210,7 +221,7 @@ impl Sink {
 
     /// The writer for a class; none where it is not wanted.
     fn writer(&mut self, class: Option<Class>) -> Option<&mut Writer<Output>> {
-        if !self.only.is_empty() && class.is_none_or(|class| !self.only.contains(&class)) {
+        if !self.only.is_empty() && !self.only.contains(&Only(class)) {
             return None;
         }
         Some(match &mut self.destination {

@@ -100,7 +100,7 @@ fn connecting_takes_too_long(url: &str) {
     let error = pool.post(b"q", 10, later()).unwrap_err();
     assert!(matches!(error, HttpError::ConnectTimeout { .. }) && !error.answer_began(), "{error:?}");
     assert!(start.elapsed() < Duration::from_secs(2));
-    assert_eq!(error.to_string(), format!("cannot connect to {}: no connection within 0.1 s", pool.endpoint()));
+    assert_eq!(error.to_string(), "cannot connect: no connection within 0.1 s");
     // The deadline of the call comes first: then it is that which is told.
     let error = pool.post(b"q", 10, soon(20)).unwrap_err();
     assert!(matches!(error, HttpError::Timeout { answer_began: false }), "{error:?}");

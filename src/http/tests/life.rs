@@ -170,7 +170,7 @@ fn nobody_listens() {
     let pool = pool(&format!("http://user:secret@{address}"), 1);
     let error = pool.post(b"q", 10, later()).unwrap_err();
     assert!(!error.answer_began());
-    assert_eq!(error.to_string(), format!("cannot connect to http://{address}/RPC2: connection refused"));
+    assert_eq!(error.to_string(), "cannot connect: connection refused");
     assert_eq!(pool.counters().connections, 0);
 }
 
@@ -204,7 +204,7 @@ fn a_unix_domain_socket_speaks_the_same() {
     let path = folder.path().join("s.sock");
     let pool = pool(&format!("unix:{}", path.display()), 1);
     let error = pool.post(b"q", 10, later()).unwrap_err();
-    assert!(error.to_string().ends_with("s.sock: no such socket"), "{error}");
+    assert!(error.to_string().ends_with(": no such socket"), "{error}");
 
     let (sender, heads) = mpsc::channel();
     on_unix_socket(&path, move |connection, _| {

@@ -7,7 +7,7 @@ use crate::mbox::{Doubt, Format, Part, detect};
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 fn preamble(len: usize) -> Step {
-    Step::Cut(Cut { len, part: Part::Preamble, has_from_line: false, doubt: None })
+    Step::Cut(Cut { len, part: Part::Preamble, has_from_line: false, doubt: None, watched: false })
 }
 
 impl Cutter {
