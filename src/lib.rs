@@ -10,6 +10,7 @@ pub mod exit;
 pub mod http;
 pub mod input;
 pub mod lock;
+pub mod mailbox;
 pub mod mbox;
 pub mod message;
 pub mod output;
