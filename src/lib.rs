@@ -16,5 +16,6 @@ pub mod message;
 pub mod output;
 pub mod pipeline;
 pub mod report;
+pub mod training;
 pub mod verdict;
 pub mod xmlrpc;
