@@ -123,7 +123,8 @@ impl Local {
         }
     }
 
-    fn note(&self, text: String) {
+    /// Adds something worth telling the user.
+    pub fn note(&self, text: String) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 
