@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
+use crate::engine::Options;
 use crate::report;
 use crate::verdict::Class;
 
@@ -16,6 +17,12 @@ pub const MOST_PARALLEL: usize = 256;
 #[derive(Debug, Parser)]
 #[command(name = "hamsift", version, disable_help_subcommand = true, args_override_self = true, max_term_width = 100)]
 pub struct Cli {
+    /// Read this configuration file, not the default one
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Configuration")]
+    pub config: Option<PathBuf>,
+    /// Print what is in force, and where each value comes from, and do nothing else
+    #[arg(long, help_heading = "Configuration")]
+    pub config_dump: bool,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -39,6 +46,17 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+/// Settings of the engine.
+#[derive(Debug, Default, Args)]
+pub struct EngineArgs {
+    /// Set an option of SpamBayes's, such as ham_cutoff=0.15 (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = engine_option, help_heading = "Engine")]
+    pub option: Vec<(String, String)>,
+    /// Take options from a SpamBayes options file (bayescustomize.ini, .spambayesrc)
+    #[arg(long, value_name = "FILE", help_heading = "Engine")]
+    pub spambayesrc: Option<PathBuf>,
 }
 
 /// Where the verdict comes from and how it is written: what all commands that classify have in common.
@@ -77,6 +95,9 @@ pub struct ClassifierArgs {
     /// What to take over from the server's answer
     #[arg(long, value_enum, value_name = "WHAT", default_value_t, help_heading = "Header")]
     pub apply: ApplyArg,
+    /// How the engine counts
+    #[command(flatten)]
+    pub engine: EngineArgs,
 }
 
 /// Mail to train on in memory for one run, rather than a server or a database.
@@ -208,6 +229,9 @@ pub struct TrainArgs {
     /// Take these messages out again, whatever class they were learned in
     #[arg(long)]
     pub forget: bool,
+    /// How the engine counts
+    #[command(flatten)]
+    pub engine: EngineArgs,
     /// What is told
     #[command(flatten)]
     pub tell: TellArgs,
@@ -362,6 +386,13 @@ pub struct Shard {
     pub number: u64,
     /// Of how many.
     pub of: u64,
+}
+
+/// The name and the value in `NAME=VALUE`, checked.
+fn engine_option(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
+    Options::default().set(name.trim(), value.trim()).map_err(|error| error.to_string())?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

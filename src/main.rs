@@ -6,12 +6,20 @@ use std::process::ExitCode;
 use clap::Parser;
 use hamsift::cli::{self, Cli};
 use hamsift::cmd;
+use hamsift::config;
 use hamsift::exit::Exit;
 
 fn main() -> ExitCode {
     // A panic is told by whoever catches it, with the message it cost; never by its place in the source.
     std::panic::set_hook(Box::new(|panic| log::debug!("{panic}")));
     let arguments = cli::with_formail_numbers(std::env::args_os());
+    if let Some(exit) = cmd::dump_configuration(&arguments) {
+        return ExitCode::from(exit.code());
+    }
+    let arguments = match config::with_configuration(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => return ExitCode::from(cmd::configuration_error(&error).code()),
+    };
     let exit = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cmd::run(cli),
         Err(error) => {
