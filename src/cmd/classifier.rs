@@ -72,9 +72,10 @@ impl Choice {
         }
         let nowhere = default.map_or(String::new(), |path| format!(" ({} is not there)", path.display()));
         let text = format!(
-            "no classifier{nowhere}: name a server with -s URL; or train a database with `hamsift train --ham PATH \
-             --spam PATH` and, if it is not the default one, name it with --db FILE; or give mail to learn from for \
-             this run with --ham PATH --spam PATH"
+            "no classifier{nowhere}: name a server with -s URL or in {SERVER_VARIABLE}; or train a database with \
+             `hamsift train --ham PATH --spam PATH` and, if it is not the default one, name it with --db FILE or in \
+             {}; or give mail to learn from for this run with --ham PATH --spam PATH",
+            database::VARIABLE
         );
         Err(Failure::error(Exit::Config, text))
     }

@@ -1,5 +1,6 @@
 mod harness;
 
+mod engine;
 mod filter;
 mod golden;
 mod in_place;
