@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::engine::Options;
 use crate::report;
@@ -465,14 +465,19 @@ fn field_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// The first argument that is the name of a command, however wrong those before it are.
+pub fn command_in(arguments: &[OsString]) -> Option<&str> {
+    let cli = Cli::command();
+    arguments.iter().skip(1).filter_map(|word| word.to_str()).find(|word| cli.find_subcommand(word).is_some())
+}
+
 /// Turns formail's `+SKIP` and `-TOTAL` into `--skip` and `--total`. Arguments behind `--` are names.
 pub fn with_formail_numbers(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut named = false;
     let mut arguments: Vec<_> = arguments.into_iter().collect();
-    if arguments.get(1).is_none_or(|command| command != "filter") {
-        return arguments;
-    }
-    for argument in &mut arguments[2..] {
+    let at = arguments.iter().position(|word| word == "filter").filter(|_| command_in(&arguments) == Some("filter"));
+    let Some(at) = at else { return arguments };
+    for argument in &mut arguments[at + 1..] {
         named |= argument == "--";
         let Some(text) = argument.to_str().filter(|_| !named) else { continue };
         let number = |sign| text.strip_prefix(sign).filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
@@ -487,7 +492,6 @@ pub fn with_formail_numbers(arguments: impl IntoIterator<Item = OsString>) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
 
     use super::*;
 

@@ -16,17 +16,19 @@ fn main() -> ExitCode {
     if let Some(exit) = cmd::dump_configuration(&arguments) {
         return ExitCode::from(exit.code());
     }
-    let arguments = match config::with_configuration(arguments) {
+    let arguments = match config::with_configuration(&arguments) {
         Ok(arguments) => arguments,
-        Err(error) => return ExitCode::from(cmd::configuration_error(&error).code()),
+        Err(error) => {
+            let command = cli::command_in(&arguments);
+            return ExitCode::from(cmd::configuration_error(command, &arguments, &error).code());
+        }
     };
     let exit = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cmd::run(cli),
         Err(error) => {
             // Help and version go to standard output and are no error; a closed pipe there is none either.
             let _ = error.print();
-            let command = arguments.get(1).and_then(|command| command.to_str());
-            if error.use_stderr() { cmd::usage_error(command) } else { Exit::Ok }
+            if error.use_stderr() { cmd::usage_error(cli::command_in(&arguments)) } else { Exit::Ok }
         }
     };
     ExitCode::from(exit.code())

@@ -209,6 +209,12 @@ impl<'a> Message<'a> {
         !self.ours.is_empty()
     }
 
+    /// Its length without fields of ours, in bytes: what limits are compared with, so that a verdict makes no message too
+    /// large for the next one.
+    pub fn length_without_ours(&self) -> u64 {
+        (self.bytes.len() - self.ours.iter().map(Range::len).sum::<usize>()) as u64
+    }
+
     /// Whether nothing but line ends and fields of ours stands under its From_ line.
     pub fn is_bare(&self) -> bool {
         let all = self.bytes.len();

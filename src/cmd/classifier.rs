@@ -29,7 +29,7 @@ pub(super) fn annotate(args: &ClassifierArgs) -> Annotate {
         ApplyArg::Subject => Apply::Subject,
         ApplyArg::Message => Apply::Message,
     };
-    Annotate { header: args.header.clone(), keep_forged: args.keep_forged, apply }
+    Annotate { header: args.header.clone(), keep_forged: args.keep_forged, apply, in_mailbox: true }
 }
 
 /// Who is to give the verdicts.
@@ -194,7 +194,7 @@ where
 }
 
 fn remote(args: &ClassifierArgs, urls: &[String], parallel: usize) -> anyhow::Result<Arc<dyn Classifier>> {
-    let (options, _) = engine_options(&args.engine)?;
+    let (options, notes) = engine_options(&args.engine)?;
     let parse = |url: &String| Endpoint::parse(url).map_err(|error| Failure::error(Exit::Usage, error.to_string()));
     let config = RemoteConfig {
         servers: urls.iter().map(parse).collect::<Result<_, _>>()?,
@@ -214,5 +214,6 @@ fn remote(args: &ClassifierArgs, urls: &[String], parallel: usize) -> anyhow::Re
         keep_message: args.apply as u8 != ApplyArg::Verdict as u8,
     };
     let remote = Remote::new(config).map_err(|error| Failure::error(Exit::Config, error.to_string()))?;
+    notes.into_iter().for_each(|note| remote.note(note));
     Ok(Arc::new(remote))
 }

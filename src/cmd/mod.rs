@@ -52,14 +52,18 @@ pub fn dump_configuration(arguments: &[OsString]) -> Option<Exit> {
     Some(match config::dump(&rest) {
         // Nobody who closes the pipe misses the rest.
         Ok(text) => io::stdout().write_all(text.as_bytes()).map_or(Exit::Ok, |()| Exit::Ok),
-        Err(error) => configuration_error(&error),
+        Err(error) => configuration_error(None, &rest, &error),
     })
 }
 
-/// Tells what is wrong with the configuration.
-pub fn configuration_error(error: &config::ConfigError) -> Exit {
+/// Tells what is wrong with the configuration of a command. For a message in a mail pipeline that is trouble like any
+/// other.
+pub fn configuration_error(command: Option<&str>, arguments: &[OsString], error: &config::ConfigError) -> Exit {
     Teller::new(Volume::Quiet, When::Auto, None).error(&error.to_string());
-    Exit::Config
+    match command {
+        Some("pipe") => pipe::fail_open(arguments),
+        _ => Exit::Config,
+    }
 }
 
 /// What happens to the command whose arguments are wrong: a filter in a mail pipeline must not lose the message.

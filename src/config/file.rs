@@ -34,11 +34,15 @@ impl File {
             file => file.map_err(|error| failed(&error))?,
         };
         // Whoever may write it may have mail sent elsewhere.
-        if file.metadata().map_err(|error| failed(&error))?.mode() & 0o002 != 0 {
+        let metadata = file.metadata().map_err(|error| failed(&error))?;
+        if metadata.is_file() && metadata.mode() & 0o002 != 0 {
             return Err(failed(&"everybody may write it; it is not used (chmod o-w)"));
         }
         let mut text = String::new();
-        file.take(LARGEST).read_to_string(&mut text).map_err(|error| failed(&error))?;
+        file.take(LARGEST + 1).read_to_string(&mut text).map_err(|error| failed(&error))?;
+        if text.len() as u64 > LARGEST {
+            return Err(failed(&"more than a megabyte; that is no configuration"));
+        }
         File::parse(path.clone(), &text, cli).map(Some)
     }
 
@@ -78,7 +82,11 @@ impl File {
     fn add_spambayes(&mut self, section: &Table) -> Result<(), ConfigError> {
         let mut values = Vec::new();
         for (key, value) in section {
-            let text = scalar(value).unwrap_or_default();
+            let list = value.as_array().map(|items| items.iter().map(scalar).collect::<Option<Vec<_>>>());
+            let text = list.map_or_else(|| scalar(value), |words| words.map(|words| words.join(" ")));
+            let text = text.ok_or_else(|| {
+                ConfigError(format!("{}, [{SPAMBAYES}]: {key} must be a text, a number or a list", self.path.display()))
+            })?;
             if let Err(error) = Options::default().set(key, &text) {
                 return Err(ConfigError(format!("{}, [{SPAMBAYES}]: {error}", self.path.display())));
             }

@@ -14,6 +14,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory};
 
 use crate::cli::Cli;
+use crate::http::Endpoint;
 use file::File;
 
 /// What is wrong with the configuration.
@@ -54,12 +55,13 @@ fn variable(arg: &Arg) -> String {
 
 /// The arguments with those of the configuration put in. Arguments that make no sense come back as they are: whoever
 /// parses them next says why.
-pub fn with_configuration(arguments: Vec<OsString>) -> Result<Vec<OsString>, ConfigError> {
+pub fn with_configuration(arguments: &[OsString]) -> Result<Vec<OsString>, ConfigError> {
+    let unchanged = || Ok(arguments.to_vec());
     let cli = Cli::command();
-    let Some((at, command)) = find_command(&cli, &arguments) else { return Ok(arguments) };
-    let Ok(given) = cli.clone().try_get_matches_from(&arguments) else { return Ok(arguments) };
-    let Some((_, given)) = given.subcommand() else { return Ok(arguments) };
-    let file = open_file(&cli, &arguments)?;
+    let Some((at, command)) = find_command(&cli, arguments) else { return unchanged() };
+    let Ok(given) = cli.clone().try_get_matches_from(arguments) else { return unchanged() };
+    let Some((_, given)) = given.subcommand() else { return unchanged() };
+    let file = open_file(&cli, arguments)?;
     let mut added = Vec::new();
     for Setting { arg, values, origin } in settings(command, given, file.as_ref())? {
         if matches!(origin, Origin::File(_) | Origin::Environment(_)) {
@@ -68,9 +70,9 @@ pub fn with_configuration(arguments: Vec<OsString>) -> Result<Vec<OsString>, Con
         }
     }
     if added.is_empty() {
-        return Ok(arguments);
+        return unchanged();
     }
-    let mut all = arguments;
+    let mut all = arguments.to_vec();
     all.splice(at + 1..at + 1, added);
     match cli.try_get_matches_from(&all) {
         Ok(_) => Ok(all),
@@ -125,13 +127,10 @@ fn named_file(arguments: &[OsString]) -> Option<PathBuf> {
 }
 
 fn open_file(cli: &Command, arguments: &[OsString]) -> Result<Option<File>, ConfigError> {
-    let named = named_file(arguments).or_else(|| std::env::var_os("HAMSIFT_CONFIG").map(PathBuf::from));
-    match named.or_else(default_path) {
-        Some(path) => {
-            File::read(path, named_file(arguments).is_some() || std::env::var_os("HAMSIFT_CONFIG").is_some(), cli)
-        }
-        None => Ok(None),
-    }
+    let variable = || std::env::var_os("HAMSIFT_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let named = named_file(arguments).or_else(variable);
+    let must_exist = named.is_some();
+    named.or_else(default_path).map_or(Ok(None), |path| File::read(path, must_exist, cli))
 }
 
 /// `$XDG_CONFIG_HOME/hamsift/config.toml`, or the same in `~/.config` (XDG Base Directory Specification).
@@ -148,27 +147,26 @@ fn settings<'a>(
     file: Option<&File>,
 ) -> Result<Vec<Setting<'a>>, ConfigError> {
     let is_given = |arg: &Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-    // What contradicts the command line is meant for other days.
-    let given_args: Vec<&Arg> = command.get_arguments().filter(|arg| is_given(arg)).collect();
-    let mut contradicted: HashSet<&str> = HashSet::new();
-    for arg in &given_args {
-        contradicted.extend(command.get_arg_conflicts_with(arg).into_iter().map(|other| other.get_id().as_str()));
-    }
-    for arg in command.get_arguments() {
-        let conflicts = command.get_arg_conflicts_with(arg);
-        if conflicts.into_iter().any(|other| given_args.iter().any(|given| given.get_id() == other.get_id())) {
-            contradicted.insert(arg.get_id().as_str());
-        }
-    }
+    let is_set = |arg: &Arg| std::env::var_os(variable(arg)).is_some_and(|value| !value.is_empty());
+    // What contradicts the command line is meant for other days; and the environment comes before the file.
+    let by_line = contradicted(command, &is_given);
+    let by_environment = contradicted(command, &|arg| {
+        is_set(arg)
+            && options(command).any(|option| option.get_id() == arg.get_id())
+            && !by_line.contains(arg.get_id().as_str())
+    });
     let mut settings = Vec::new();
     for arg in options(command) {
         let adds_up = arg.get_long() == Some(ADDS_UP);
         let elsewhere = || -> Result<Option<(Vec<OsString>, Origin)>, ConfigError> {
-            if contradicted.contains(arg.get_id().as_str()) {
+            if by_line.contains(arg.get_id().as_str()) {
                 return Ok(None);
             }
             if let Some(value) = std::env::var_os(variable(arg)).filter(|value| !value.is_empty()) {
                 return Ok(Some((from_variable(arg, value)?, Origin::Environment(variable(arg)))));
+            }
+            if by_environment.contains(arg.get_id().as_str()) {
+                return Ok(None);
             }
             let long = arg.get_long().unwrap_or_default();
             let found = file.and_then(|file| Some((file.values(command.get_name(), long)?, file)));
@@ -183,6 +181,22 @@ fn settings<'a>(
         settings.push(Setting { arg, values, origin });
     }
     Ok(settings)
+}
+
+/// The options that cannot be used with one of those for which `is_given` holds.
+fn contradicted<'a>(command: &'a Command, is_given: &dyn Fn(&Arg) -> bool) -> HashSet<&'a str> {
+    let mut contradicted = HashSet::new();
+    for arg in command.get_arguments() {
+        for other in command.get_arg_conflicts_with(arg) {
+            if is_given(arg) {
+                contradicted.insert(other.get_id().as_str());
+            }
+            if is_given(other) {
+                contradicted.insert(arg.get_id().as_str());
+            }
+        }
+    }
+    contradicted
 }
 
 fn raw_values(given: &ArgMatches, arg: &Arg) -> Vec<OsString> {
@@ -238,7 +252,16 @@ pub fn dump(arguments: &[OsString]) -> Result<String, ConfigError> {
 fn line(arg: &Arg, values: &[OsString], origin: &Origin) -> String {
     let long = arg.get_long().unwrap_or_default();
     // A JSON text is a TOML text.
-    let quote = |value: &OsString| serde_json::Value::from(value.to_string_lossy()).to_string();
+    let quote = |value: &OsString| {
+        let value = value.to_string_lossy();
+        // A server's URL may hold a password.
+        let shown = if long == "server" {
+            Endpoint::parse(&value).map_or("?".into(), |url| url.to_string())
+        } else {
+            value.into()
+        };
+        serde_json::Value::from(shown).to_string()
+    };
     let value = match (arg.get_action(), values) {
         (ArgAction::SetTrue, values) => values.iter().any(|value| value == "true").to_string(),
         (_, []) => return format!("# {long}: not set\n"),

@@ -47,12 +47,15 @@ fn mistakes_are_told_with_what_was_perhaps_meant() {
     assert_eq!(error("header = [\"X\", \"Y\"]\n"), "config.toml: header must be one value");
     assert!(error("[spambayes]\nham_cutof = 0.1\n").contains("ham_cutoff"));
     assert!(error("[spambayes]\nham_cutoff = 7\n").contains("ham_cutoff"));
+    assert!(error("[spambayes]\nham_cutoff = {a = 1}\n").contains("ham_cutoff"));
 }
 
 #[test]
 fn spambayes_options_add_up_with_those_of_the_command_line() {
     let toml = "[spambayes]\nham_cutoff = 0.1\n";
     assert_eq!(settings_of(toml, "hamsift filter"), Ok(vec!["option=ham_cutoff=0.1".into()]));
+    let list = "[spambayes]\naddress_headers = [\"from\", \"to\"]\n";
+    assert_eq!(settings_of(list, "hamsift filter"), Ok(vec!["option=address_headers=from to".into()]));
     assert_eq!(settings_of(toml, "hamsift filter --option spam_cutoff=0.8"), Ok(vec!["option=ham_cutoff=0.1".into()]));
 }
 

@@ -143,6 +143,8 @@ impl Options {
                 }
                 continue;
             }
+            // As Python 2 reads it, `;` behind a blank begins a remark.
+            let bare = bare.split_once(" ;").map_or(bare, |(bare, _)| bare);
             let (name, value) = bare.split_once([':', '=']).unwrap_or((bare, ""));
             settings.push((name.trim().to_owned(), value.trim().to_owned()));
         }
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn an_options_file_is_read_and_what_is_not_honoured_is_told() {
-        let text = "# mine\n[Categorization]\nham_cutoff: 0.15\nSpam_Cutoff = 0.95\n[Tokenizer]\naddress_headers: from to\n \
+        let text = "# mine\n[Categorization]\nham_cutoff: 0.15 ; mine\nSpam_Cutoff = 0.95\n[Tokenizer]\naddress_headers: from to\n \
                     cc\nmine_received_headers: True\n[Storage]\npersistent_storage_file = ~/.hammiedb\nmax_discriminators: x\n";
         let mut options = Options::default();
         let refused = options.apply_file(text);

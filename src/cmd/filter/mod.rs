@@ -137,6 +137,13 @@ fn check_outputs(plan: &Plan) -> anyhow::Result<()> {
         known.extend(metadata.map(|metadata| (metadata, source.name())));
     }
     let files = [("--output", &args.output), ("--report", &args.report), ("--stats", &args.stats)];
+    let named: Vec<_> =
+        files.iter().filter_map(|(option, path)| Some((*option, output::place_of(path.as_deref()?)))).collect();
+    for (number, (option, place)) in named.iter().enumerate() {
+        if let Some((other, _)) = named[..number].iter().find(|(_, other)| other == place) {
+            return Err(Failure::error(Exit::Usage, format!("{option} is the same file as {other}")));
+        }
+    }
     let to_stdout = args.output.is_none() && args.sort.is_none() && !args.in_place && !args.dry_run;
     let stdout = to_stdout.then(|| output::metadata_of(std::io::stdout()).ok()).flatten();
     let outputs = files.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?.metadata().ok()?)));

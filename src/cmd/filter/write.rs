@@ -62,7 +62,7 @@ impl Destination {
             let text = format!("{} exists already; --sort overwrites no mailbox", path.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
         }
-        let open = |name: &str| Output::file(&folder.join(name)).map(Writer::new);
+        let open = |name: &str| Output::new_file(&folder.join(name)).map(Writer::new);
         let [ham, unsure, spam, rest] = SORTED.map(open);
         Ok(Destination::Sorted(Box::new([ham?, unsure?, spam?, rest?])))
     }
