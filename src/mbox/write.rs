@@ -32,10 +32,11 @@ impl<W: Write> Writer<W> {
         self.write_all(bytes)
     }
 
-    /// Writes what stands before the first message of a mailbox. In the middle of the output a byte order mark is none,
+    /// Writes what stands before the first message of a mailbox, which is the `first` of all or not. In the middle of the output a byte order mark is none,
     /// and would hide the From_ line behind it: there it is left out.
-    pub fn preamble(&mut self, text: &[u8]) -> io::Result<()> {
-        let text = if self.written > 0 { text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text) } else { text };
+    pub fn preamble(&mut self, text: &[u8], first: bool) -> io::Result<()> {
+        let stays = first && self.written == 0;
+        let text = if stays { text } else { text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text) };
         self.write_all(text)
     }
 
@@ -61,6 +62,11 @@ impl<W: Write> Writer<W> {
             self.write_all(self.eol.bytes())?;
         }
         Ok(())
+    }
+
+    /// The output ends here, and another process may go on behind it.
+    pub fn end_before_more(&mut self) -> io::Result<()> {
+        if self.joint { self.end_in_empty_line() } else { Ok(()) }
     }
 
     /// The mailbox ends here; should anything follow, it will begin after an empty line.
@@ -156,8 +162,8 @@ mod tests {
     #[test]
     fn a_byte_order_mark_stays_at_the_beginning_only() {
         let mut writer = Writer::new(Vec::new());
-        for _ in 0..2 {
-            writer.preamble("\u{feff}\n".as_bytes()).expect("a Vec");
+        for first in [true, false] {
+            writer.preamble("\u{feff}\n".as_bytes(), first).expect("a Vec");
             writer.text(b"From a\n\n").expect("a Vec");
             writer.end_of_mailbox();
         }

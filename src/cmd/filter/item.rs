@@ -90,8 +90,10 @@ pub(super) enum Item {
         /// See above.
         closed: bool,
     },
-    /// Text before the first message.
-    Preamble(Vec<u8>),
+    /// Reading ends here although there is more.
+    Cut,
+    /// Text before the first message, and whether it stands at the beginning of all.
+    Preamble(Vec<u8>, bool),
     /// Messages that are only passed through, as they are to be written.
     Batch(Batch),
     /// A message.

@@ -65,6 +65,9 @@ pub(super) fn split_error(name: &str, offset: u64, error: &SplitError) -> anyhow
 /// How much of a batch is gathered before it is sent on, bytes: more than the output's buffer, which it passes by.
 const BATCH: usize = 256 << 10;
 
+/// Room for fields of ours in a message, bytes.
+const OURS: u64 = 64 << 10;
+
 struct Reader<'a> {
     plan: &'a Reading,
     feed: &'a Feed<Job, Outcome, Item>,
@@ -85,6 +88,7 @@ pub(super) fn read_all(plan: &Reading, feed: &Feed<Job, Outcome, Item>) -> Resul
         // What has been read is whole and goes out, whatever comes then.
         reader.flush()?;
         if !result? {
+            feed.ready(Item::Cut, 0)?;
             break;
         }
     }
@@ -116,8 +120,8 @@ impl Reader<'_> {
         }
         self.flush()?;
         let beyond = self.selection.end_of_input(length.unwrap_or(0));
-        let more = file + 1 < self.plan.file + self.plan.inputs.len();
-        self.feed.ready(Item::End { closed: beyond && more && self.taking }, 0)?;
+        let more = beyond && self.plan.inputs[file + 1 - self.plan.file..].iter().any(is_not_empty);
+        self.feed.ready(Item::End { closed: more && self.taking }, 0)?;
         Ok(!beyond)
     }
 
@@ -129,7 +133,8 @@ impl Reader<'_> {
             Part::Preamble => {
                 self.taking = self.selection.takes_preamble(&piece);
                 if self.taking {
-                    self.feed.ready(Item::Preamble(piece.bytes.to_vec()), piece.bytes.len())?;
+                    let first = self.selection.is_at_beginning();
+                    self.feed.ready(Item::Preamble(piece.bytes.to_vec(), first), piece.bytes.len())?;
                 }
                 return Ok(true);
             }
@@ -145,7 +150,7 @@ impl Reader<'_> {
         if piece.part == Part::First {
             return self.begin_large(place, piece.bytes).map(|()| true);
         }
-        if place.length <= plan.max_size {
+        if place.length <= plan.max_size || (piece.watched && self.size_without_ours(piece.bytes) <= plan.max_size) {
             self.flush()?;
             let mut bytes = plan.buffers.take();
             bytes.extend_from_slice(piece.bytes);
@@ -172,6 +177,10 @@ impl Reader<'_> {
         }
         let outcome = Outcome { fate: Fate::Skipped, edits: Edits { instead: None, edits }, id };
         self.feed.ready(Item::Message(Box::new(Job { place, bytes: bytes.to_vec() }), outcome), bytes.len())
+    }
+
+    fn size_without_ours(&self, bytes: &[u8]) -> u64 {
+        self.plan.worker.annotate.parse(bytes).length_without_ours()
     }
 
     fn unclassified(&self, bytes: &[u8], watched: bool) -> (Edits, Option<String>) {
@@ -209,7 +218,17 @@ impl Reader<'_> {
     }
 }
 
-/// A splitter that holds messages up to `max_size` whole.
+/// Whether there is anything in an input, as far as its length is known.
+fn is_not_empty(source: &Source) -> bool {
+    match source {
+        Source::Path(path) => path.metadata().is_ok_and(|metadata| metadata.len() > 0),
+        Source::Stdin | Source::Beginning { .. } => true,
+    }
+}
+
+/// A splitter that holds messages up to `max_size` whole, and some more: what counts is the size without fields of ours,
+/// which only a whole message tells.
 pub(super) fn splitter(input: Input, rules: Rules, max_size: u64) -> Splitter<Box<dyn std::io::Read + Send>> {
-    Splitter::new(input.reader, rules, usize::try_from(max_size).unwrap_or(usize::MAX))
+    let whole = max_size.saturating_add(OURS);
+    Splitter::new(input.reader, rules, usize::try_from(whole).unwrap_or(usize::MAX))
 }

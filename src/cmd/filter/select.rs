@@ -42,9 +42,14 @@ impl Selection {
         Selection { seen, ..self }
     }
 
-    /// Whether the text before the first message of an input is taken.
+    /// Whether the text before the first message of an input is taken: it goes with that message.
     pub(super) fn takes_preamble(&self, piece: &Piece) -> bool {
-        self.skip == 0 && self.is_in_range(piece.offset)
+        self.seen >= self.skip && self.left > 0 && self.is_in_range(piece.offset + piece.bytes.len() as u64)
+    }
+
+    /// Whether nothing of any input has been passed yet.
+    pub(super) fn is_at_beginning(&self) -> bool {
+        self.base == 0
     }
 
     /// What happens to the message that `piece`, of input number `file`, is or begins.

@@ -102,6 +102,10 @@ pub(super) struct Sink {
     pub tally: Tally,
     /// How trouble is told.
     pub teller: Arc<Teller>,
+    /// Mailboxes that have come to their end.
+    pub(super) mailboxes: usize,
+    /// Text before the first message of a mailbox, until that comes.
+    pub(super) preamble: Option<(Vec<u8>, bool)>,
     /// Where buffers go.
     pub buffers: Buffers,
     /// Asked for notes.
@@ -132,8 +136,12 @@ impl pipeline::Sink<Item> for Sink {
 
 impl Sink {
     fn item(&mut self, item: Item) -> Result<(), SinkError> {
+        if !matches!(item, Item::Preamble(..) | Item::Cut) {
+            self.write_preamble()?;
+        }
         match item {
             Item::End { closed } => {
+                self.mailboxes += 1;
                 for writer in self.destination.writers() {
                     if closed {
                         writer.end_in_empty_line()?;
@@ -142,13 +150,9 @@ impl Sink {
                     }
                 }
             }
-            Item::Preamble(text) => {
-                self.tally.preamble_bytes += text.len() as u64;
-                self.tally.bytes_in += text.len() as u64;
-                if self.only.is_empty() {
-                    self.writer(None).map_or(Ok(()), |writer| writer.preamble(&text))?;
-                }
-            }
+            // It is written with the message behind it, or else a run that goes on there would write it once more.
+            Item::Preamble(text, first) => self.preamble = Some((text, first)),
+            Item::Cut => self.cut()?,
             Item::Batch(batch) => self.batch(batch)?,
             Item::Message(job, outcome) => {
                 self.message(&job, outcome)?;
@@ -163,6 +167,22 @@ impl Sink {
             }
         }
         self.teller.at(self.tally.messages(), self.tally.bytes_in);
+        Ok(())
+    }
+
+    /// Ends where there is more to come, from another run.
+    pub(super) fn cut(&mut self) -> io::Result<()> {
+        self.preamble = None;
+        self.destination.writers().iter_mut().try_for_each(Writer::end_before_more)
+    }
+
+    fn write_preamble(&mut self) -> Result<(), SinkError> {
+        let Some((text, first)) = self.preamble.take() else { return Ok(()) };
+        self.tally.preamble_bytes += text.len() as u64;
+        self.tally.bytes_in += text.len() as u64;
+        if self.only.is_empty() {
+            self.writer(None).map_or(Ok(()), |writer| writer.preamble(&text, first))?;
+        }
         Ok(())
     }
 
