@@ -66,7 +66,8 @@ impl<W: Write> Writer<W> {
 
     /// The output ends here, and another process may go on behind it.
     pub fn end_before_more(&mut self) -> io::Result<()> {
-        if self.joint { self.end_in_empty_line() } else { Ok(()) }
+        // Taken first: what is written below would else complete the text as well.
+        if std::mem::take(&mut self.joint) { self.end_in_empty_line() } else { Ok(()) }
     }
 
     /// The mailbox ends here; should anything follow, it will begin after an empty line.
@@ -157,6 +158,17 @@ mod tests {
         assert_eq!(joined(&["From a\r\n\r\nx", "From b\n"]), "From a\r\n\r\nx\r\n\r\nFrom b\n");
         assert_eq!(joined(&["", "From b"]), "From b");
         assert_eq!(joined(&["x", "\n\ny"]), "x\n\n\n\ny");
+    }
+
+    #[test]
+    fn an_end_before_more_is_completed_once() {
+        let mut writer = Writer::new(Vec::new());
+        writer.text(b"From a\n\nx").expect("a Vec");
+        writer.end_before_more().expect("a Vec");
+        assert_eq!(writer.out, b"From a\n\nx", "no mailbox has ended");
+        writer.end_of_mailbox();
+        writer.end_before_more().expect("a Vec");
+        assert_eq!(writer.out, b"From a\n\nx\n\n");
     }
 
     #[test]

@@ -73,6 +73,8 @@ struct Reader<'a> {
     feed: &'a Feed<Job, Outcome, Item>,
     batch: Batch,
     selection: Selection,
+    /// What stands before the first message of the input.
+    preamble: Vec<u8>,
     /// A large message is under way, and whether it is taken.
     large: Option<(Place, Outcome)>,
     /// Whether the last piece was taken.
@@ -82,7 +84,8 @@ struct Reader<'a> {
 /// Reads all inputs into the pipeline.
 pub(super) fn read_all(plan: &Reading, feed: &Feed<Job, Outcome, Item>) -> Result<(), Stopped> {
     let selection = plan.selection.clone();
-    let mut reader = Reader { plan, feed, batch: Batch::default(), selection, large: None, taking: false };
+    let mut reader =
+        Reader { plan, feed, batch: Batch::default(), selection, preamble: Vec::new(), large: None, taking: false };
     for (file, source) in plan.inputs.iter().enumerate() {
         let result = reader.read(plan.file + file, source);
         // What has been read is whole and goes out, whatever comes then.
@@ -105,6 +108,7 @@ impl Reader<'_> {
         let splitter = splitter(input, self.plan.rules, self.plan.max_size);
         let mut splitter = splitter.watching(&[message::OUR_PREFIX, header]);
         let mut is_first = true;
+        self.preamble.clear();
         self.taking = false;
         loop {
             if splitter.needs_input() {
@@ -119,6 +123,11 @@ impl Reader<'_> {
             is_first &= piece.part == Part::Preamble;
         }
         self.flush()?;
+        // No message has come for it to go with.
+        self.taking |= !self.preamble.is_empty() && self.selection.takes_preamble(splitter.offset());
+        if self.taking {
+            self.pass_preamble()?;
+        }
         let beyond = self.selection.end_of_input(length.unwrap_or(0));
         let more = beyond && self.plan.inputs[file + 1 - self.plan.file..].iter().any(is_not_empty);
         self.feed.ready(Item::End { closed: more && self.taking }, 0)?;
@@ -131,11 +140,7 @@ impl Reader<'_> {
         match piece.part {
             Part::Middle | Part::Last => return self.rest_of_large(piece).map(|()| true),
             Part::Preamble => {
-                self.taking = self.selection.takes_preamble(&piece);
-                if self.taking {
-                    let first = self.selection.is_at_beginning();
-                    self.feed.ready(Item::Preamble(piece.bytes.to_vec(), first), piece.bytes.len())?;
-                }
+                self.preamble.extend_from_slice(piece.bytes);
                 return Ok(true);
             }
             Part::Message | Part::First => {}
@@ -144,9 +149,13 @@ impl Reader<'_> {
         self.taking = matches!(choice, Choice::Take(_));
         let place = match choice {
             Choice::Take(place) => place,
-            Choice::Leave => return Ok(true),
+            Choice::Leave => {
+                self.preamble.clear();
+                return Ok(true);
+            }
             Choice::Stop => return Ok(false),
         };
+        self.pass_preamble()?;
         if piece.part == Part::First {
             return self.begin_large(place, piece.bytes).map(|()| true);
         }
@@ -177,6 +186,15 @@ impl Reader<'_> {
         }
         let outcome = Outcome { fate: Fate::Skipped, edits: Edits { instead: None, edits }, id };
         self.feed.ready(Item::Message(Box::new(Job { place, bytes: bytes.to_vec() }), outcome), bytes.len())
+    }
+
+    fn pass_preamble(&mut self) -> Result<(), Closed> {
+        if self.preamble.is_empty() {
+            return Ok(());
+        }
+        let (text, first) = (std::mem::take(&mut self.preamble), self.selection.is_at_beginning());
+        let weight = text.len();
+        self.feed.ready(Item::Preamble(text, first), weight)
     }
 
     fn size_without_ours(&self, bytes: &[u8]) -> u64 {

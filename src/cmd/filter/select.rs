@@ -42,9 +42,10 @@ impl Selection {
         Selection { seen, ..self }
     }
 
-    /// Whether the text before the first message of an input is taken: it goes with that message.
-    pub(super) fn takes_preamble(&self, piece: &Piece) -> bool {
-        self.seen >= self.skip && self.left > 0 && self.is_in_range(piece.offset + piece.bytes.len() as u64)
+    /// Whether the text before the first message of an input is taken: it goes with that message, which would begin at
+    /// `offset`.
+    pub(super) fn takes_preamble(&self, offset: u64) -> bool {
+        self.seen >= self.skip && self.left > 0 && self.is_in_range(offset)
     }
 
     /// Whether nothing of any input has been passed yet.
