@@ -100,7 +100,14 @@ pub(super) enum Item {
     Message(Box<Job>, Outcome),
     /// A piece of a message too large to be held, as it is to be written. With the last one comes what is known of
     /// the message.
-    Piece(Vec<u8>, Option<Box<(Place, Outcome)>>),
+    Piece {
+        /// Its bytes.
+        text: Vec<u8>,
+        /// Whether the message begins with a From_ line.
+        has_from_line: bool,
+        /// See above.
+        known: Option<Box<(Place, Outcome)>>,
+    },
 }
 
 /// Messages one after the other that no worker has to see.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::item::{Batch, Buffers, Fate, Item, Job, Outcome, Place, Worker};
+use super::item::{Batch, Buffers, Fate, Item, Job, Outcome, Place, Worker, message_id};
 use super::select::{Choice, Selection};
 use crate::classify::annotate::Edits;
 use crate::exit::{Exit, Failure};
 use crate::input::{Damage, Input, InputError, Source};
 use crate::mbox::{Part, Piece, Rules, SplitError, Splitter};
-use crate::message;
+use crate::message::{self, Stripper};
 use crate::pipeline::{Closed, Feed};
 
 /// What is read, and what of it.
@@ -76,7 +76,7 @@ struct Reader<'a> {
     /// What stands before the first message of the input.
     preamble: Vec<u8>,
     /// A large message is under way, and whether it is taken.
-    large: Option<(Place, Outcome)>,
+    large: Option<(Place, Outcome, Stripper)>,
     /// Whether the last piece was taken.
     taking: bool,
 }
@@ -212,17 +212,28 @@ impl Reader<'_> {
 
     fn begin_large(&mut self, place: Place, bytes: &[u8]) -> Result<(), Closed> {
         self.flush()?;
-        let (edits, id) = self.unclassified(bytes, true);
-        let text = message::edited(bytes, &edits.edits);
-        self.large = Some((place, Outcome { fate: Fate::Skipped, edits: Edits::default(), id }));
-        self.feed.ready(Item::Piece(text, None), bytes.len())
+        let Worker { annotate, wants_id, .. } = &*self.plan.worker;
+        let id = if *wants_id { message_id(&annotate.parse(bytes)) } else { None };
+        let mut stripper = Stripper::new(&annotate.header, annotate.keep_forged);
+        let mut text = Vec::with_capacity(bytes.len());
+        stripper.feed(bytes, &mut text);
+        let has_from_line = place.has_from_line;
+        self.large = Some((place, Outcome { fate: Fate::Skipped, edits: Edits::default(), id }, stripper));
+        self.feed.ready(Item::Piece { text, has_from_line, known: None }, bytes.len())
     }
 
     fn rest_of_large(&mut self, piece: Piece<'_>) -> Result<(), Closed> {
-        let Some((place, _)) = &mut self.large else { return Ok(()) };
+        let Some((place, _, stripper)) = &mut self.large else { return Ok(()) };
         place.length += piece.bytes.len() as u64;
-        let known = if piece.part == Part::Last { self.large.take() } else { None };
-        self.feed.ready(Item::Piece(piece.bytes.to_vec(), known.map(Box::new)), piece.bytes.len())
+        let has_from_line = place.has_from_line;
+        let mut text = Vec::with_capacity(piece.bytes.len());
+        stripper.feed(piece.bytes, &mut text);
+        let ended = self.large.take_if(|_| piece.part == Part::Last);
+        let known = ended.map(|(place, outcome, stripper)| {
+            stripper.finish(&mut text);
+            Box::new((place, outcome))
+        });
+        self.feed.ready(Item::Piece { text, has_from_line, known }, piece.bytes.len())
     }
 
     fn flush(&mut self) -> Result<(), Closed> {

@@ -158,8 +158,16 @@ impl Sink {
                 self.message(&job, outcome)?;
                 self.buffers.give(job.bytes);
             }
-            Item::Piece(text, known) => {
-                self.writer(None).map_or(Ok(()), |writer| writer.text(&text))?;
+            Item::Piece { text, has_from_line, known } => {
+                let enclose = self.encloses(has_from_line);
+                match self.writer(None) {
+                    Some(writer) if enclose => {
+                        writer.enclose_part(&text)?;
+                        known.as_ref().map_or(Ok(()), |_| writer.end_enclosed())?;
+                    }
+                    Some(writer) => writer.text(&text)?,
+                    None => {}
+                }
                 if let Some(known) = known {
                     let (place, outcome) = *known;
                     self.done(&place, &outcome)?;
@@ -202,8 +210,7 @@ impl Sink {
             Fate::Classified(answer) => Some(answer.verdict.class),
             _ => None,
         };
-        let beside_others = self.enclose || matches!(self.destination, Destination::Sorted(_));
-        let enclose = beside_others && !job.place.has_from_line;
+        let enclose = self.encloses(job.place.has_from_line);
         if let Some(writer) = self.writer(class) {
             let bytes = outcome.edits.instead.as_deref().unwrap_or(&job.bytes);
             if enclose {
@@ -213,6 +220,11 @@ impl Sink {
             }
         }
         self.done(&job.place, &outcome)
+    }
+
+    /// Whether a message has to be given a From_ line: it has none, and stands beside others.
+    fn encloses(&self, has_from_line: bool) -> bool {
+        !has_from_line && (self.enclose || matches!(self.destination, Destination::Sorted(_)))
     }
 
     /// Counts, reports and tells of a message that is written.
