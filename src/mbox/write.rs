@@ -102,6 +102,11 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// Where the text ends in the middle of a line, ends that and adds an empty one.
+    pub fn end_line(&mut self) -> io::Result<()> {
+        if Eol::at_end_of(&self.tail).is_none() { self.end_in_empty_line() } else { Ok(()) }
+    }
+
     /// The output ends here, and another process may go on behind it.
     pub fn end_before_more(&mut self) -> io::Result<()> {
         // Taken first: what is written below would else complete the text as well.
@@ -285,6 +290,17 @@ mod tests {
         assert_eq!(joined(&["From a\r\n\r\nx", "From b\n"]), "From a\r\n\r\nx\r\n\r\nFrom b\n");
         assert_eq!(joined(&["", "From b"]), "From b");
         assert_eq!(joined(&["x", "\n\ny"]), "x\n\n\n\ny");
+    }
+
+    #[test]
+    fn an_open_line_is_ended_and_no_other() {
+        let mut writer = Writer::new(Vec::new());
+        for text in ["", "From a\n\nx\n", "From b\n\ny"] {
+            writer.end_line().expect("a Vec");
+            writer.text(text.as_bytes()).expect("a Vec");
+        }
+        writer.end_line().expect("a Vec");
+        assert_eq!(String::from_utf8_lossy(&writer.out), "From a\n\nx\nFrom b\n\ny\n\n");
     }
 
     #[test]

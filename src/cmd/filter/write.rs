@@ -102,6 +102,12 @@ pub(super) struct Sink {
     pub tally: Tally,
     /// How trouble is told.
     pub teller: Arc<Teller>,
+    /// Messages come in no order, so that the one that lacks its last newline may not be the last.
+    pub(super) unordered: bool,
+    /// The last piece of a large message is still to come.
+    pub(super) in_large: bool,
+    /// Messages that wait for it.
+    pub(super) held: Vec<Item>,
     /// Mailboxes that have come to their end.
     pub(super) mailboxes: usize,
     /// Text before the first message of a mailbox, until that comes.
@@ -139,7 +145,12 @@ impl Sink {
         if !matches!(item, Item::Preamble(..) | Item::Cut) {
             self.write_preamble()?;
         }
+        if self.unordered && !self.in_large {
+            self.destination.writers().iter_mut().try_for_each(Writer::end_line)?;
+        }
         match item {
+            // Without an order a message may be done while a large one is still being written.
+            Item::Message(..) if self.in_large => self.held.push(item),
             Item::End { closed } => {
                 self.mailboxes += 1;
                 for writer in self.destination.writers() {
@@ -168,9 +179,11 @@ impl Sink {
                     Some(writer) => writer.text(&text)?,
                     None => {}
                 }
+                self.in_large = known.is_none();
                 if let Some(known) = known {
                     let (place, outcome) = *known;
                     self.done(&place, &outcome)?;
+                    std::mem::take(&mut self.held).into_iter().try_for_each(|item| self.item(item))?;
                 }
             }
         }
