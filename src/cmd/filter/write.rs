@@ -145,7 +145,8 @@ impl Sink {
         if !matches!(item, Item::Preamble(..) | Item::Cut) {
             self.write_preamble()?;
         }
-        if self.unordered && !self.in_large {
+        let is_text = matches!(item, Item::Message(..) | Item::Batch(_) | Item::Piece { .. });
+        if is_text && self.unordered && !self.in_large {
             self.destination.writers().iter_mut().try_for_each(Writer::end_line)?;
         }
         match item {
