@@ -155,14 +155,21 @@ fn settings<'a>(
             && options(command).any(|option| option.get_id() == arg.get_id())
             && !by_line.contains(arg.get_id().as_str())
     });
-    let mut settings = Vec::new();
+    let mut settings: Vec<Setting> = Vec::new();
     for arg in options(command) {
         let adds_up = arg.get_long() == Some(ADDS_UP);
         let elsewhere = || -> Result<Option<(Vec<OsString>, Origin)>, ConfigError> {
             if by_line.contains(arg.get_id().as_str()) {
                 return Ok(None);
             }
-            if let Some(value) = std::env::var_os(variable(arg)).filter(|value| !value.is_empty()) {
+            // Of two variables that contradict each other the first option counts, as it does without any.
+            let conflicts = command.get_arg_conflicts_with(arg);
+            let taken = settings.iter().filter(|setting| matches!(setting.origin, Origin::Environment(_)));
+            let beaten = taken.into_iter().any(|taken| {
+                conflicts.iter().any(|other| other.get_id() == taken.arg.get_id())
+                    || command.get_arg_conflicts_with(taken.arg).iter().any(|other| other.get_id() == arg.get_id())
+            });
+            if let Some(value) = std::env::var_os(variable(arg)).filter(|value| !value.is_empty() && !beaten) {
                 return Ok(Some((from_variable(arg, value)?, Origin::Environment(variable(arg)))));
             }
             if by_environment.contains(arg.get_id().as_str()) {

@@ -16,9 +16,10 @@ const LAYERS: [&[&str]; 5] = [
 ];
 
 /// Uses within a layer, each with its reason.
-const BESIDE: [(&str, &str, &str); 2] = [
+const BESIDE: [(&str, &str, &str); 3] = [
     ("lock", "output", "whether two names are one file, and a name beside another, are questions of both"),
     ("training", "mailbox", "training is reading mailboxes into a database"),
+    ("config", "cli", "a configuration is nothing but options of the command line, given elsewhere"),
 ];
 
 fn layer_of(room: &str) -> usize {

@@ -6,6 +6,7 @@ mod filter;
 mod golden;
 mod in_place;
 mod inputs;
+mod large;
 mod layers;
 mod limits;
 mod man;
