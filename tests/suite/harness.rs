@@ -135,6 +135,13 @@ impl Running {
         rustix::process::kill_process(pid, signal).expect("it is alive or not yet reaped");
     }
 
+    /// Whether it has ended. It can still be signalled then: its number is kept until [`Running::end`].
+    pub(crate) fn has_ended(&self) -> bool {
+        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None))
+    }
+
     #[track_caller]
     pub(crate) fn end(mut self) -> Ended {
         let out = self.out.recv_timeout(DEADLINE);

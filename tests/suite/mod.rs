@@ -6,6 +6,7 @@ mod in_place;
 mod inputs;
 mod layers;
 mod limits;
+mod man;
 mod outputs;
 mod peers;
 mod pipe;
