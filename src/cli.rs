@@ -1,5 +1,7 @@
 //! What can be typed. No behaviour: each command turns its arguments into a plan of its own.
 
+mod deliver;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +10,8 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use crate::report;
 use crate::verdict::Class;
+
+pub use deliver::{DeliverArgs, FsyncArg};
 
 /// The most calls in flight; more is capped.
 pub const MOST_PARALLEL: usize = 256;
@@ -28,6 +32,8 @@ pub enum Command {
     Filter(Box<FilterArgs>),
     /// Annotate one message from standard input, as a filter for procmail, maildrop, fdm or Postfix
     Pipe(Box<PipeArgs>),
+    /// Deliver one message from standard input, by its class, to mailboxes, commands or addresses
+    Deliver(Box<DeliverArgs>),
     /// Learn from mail: mboxes, Maildirs and single messages that are known to be ham or spam
     Train(Box<TrainArgs>),
     /// Print class, score and Message-ID of each message

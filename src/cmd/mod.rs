@@ -3,6 +3,7 @@
 mod classifier;
 mod database;
 mod db;
+mod deliver;
 mod filter;
 mod pipe;
 mod score;
@@ -22,6 +23,7 @@ pub fn run(cli: Cli) -> Exit {
     let result = match cli.command {
         Command::Filter(args) => filter::run(*args),
         Command::Pipe(args) => pipe::run(*args),
+        Command::Deliver(args) => deliver::run(*args),
         Command::Train(args) => train::run(*args),
         Command::Score(args) => score::run(*args),
         Command::Db(args) => db::run(*args),
@@ -41,10 +43,12 @@ pub fn run(cli: Cli) -> Exit {
     })
 }
 
-/// What happens to the command whose arguments are wrong: a filter in a mail pipeline must not lose the message.
+/// What happens to the command whose arguments are wrong: neither a filter in a mail pipeline nor a delivery agent may
+/// lose the message.
 pub fn usage_error(command: Option<&str>) -> Exit {
     match command {
         Some("pipe") => pipe::copy_through(),
+        Some("deliver") => deliver::put_off(),
         _ => Exit::Usage,
     }
 }

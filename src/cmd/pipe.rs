@@ -5,7 +5,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 
 use super::classifier;
-use crate::classify::Answer;
 use crate::classify::annotate::Edits;
 use crate::cli::{OnErrorArg, PipeArgs};
 use crate::exit::Exit;
@@ -34,7 +33,7 @@ pub(super) fn run(args: PipeArgs) -> anyhow::Result<Exit> {
     let (class, Edits { instead, edits }) = if message.is_bare() || too_large {
         (None, annotate.unclassified(&message))
     } else {
-        match verdict(&args, &input, &message, &teller) {
+        match classifier::one_verdict(&args.classifier, &args.samples, &input, &message, &teller) {
             Ok(answer) => {
                 teller.detail(&format!("{}, {:.1} ms", answer.verdict.text, answer.took.as_secs_f64() * 1000.0));
                 (Some(answer.verdict.class), annotate.classified(&message, &answer))
@@ -62,24 +61,6 @@ pub(super) fn run(args: PipeArgs) -> anyhow::Result<Exit> {
     })
 }
 
-fn verdict(args: &PipeArgs, input: &[u8], message: &message::Message, teller: &Teller) -> Result<Answer, String> {
-    let classify = || {
-        let classifier =
-            classifier::open_for_one(&args.classifier, &args.samples).map_err(|error| format!("{error:#}"))?;
-        classifier::tell(&args.classifier, &args.samples, teller);
-        let cleaned = message.has_ours().then(|| message::edited(input, &message.without_ours()));
-        let answer = classifier.classify(cleaned.as_deref().unwrap_or(input));
-        // A mail log has no use for the same note with every message.
-        classifier.notes().iter().for_each(|note| teller.detail(note));
-        answer.map_err(|refusal| match refusal.server {
-            Some(server) => format!("{server}: {}", refusal.text),
-            None => refusal.text,
-        })
-    };
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(classify))
-        .unwrap_or_else(|_| Err("internal error in hamsift (please report this)".to_owned()))
-}
-
 /// Copies the message through when the command line makes no sense.
 pub(super) fn copy_through() -> Exit {
     if let Ok(input) = read_all() {
@@ -89,7 +70,8 @@ pub(super) fn copy_through() -> Exit {
     Exit::Usage
 }
 
-fn read_all() -> Result<Vec<u8>, (Vec<u8>, io::Error)> {
+/// The whole of standard input; or as much as there was, and why not more.
+pub(super) fn read_all() -> Result<Vec<u8>, (Vec<u8>, io::Error)> {
     let mut input = Vec::new();
     match io::stdin().lock().read_to_end(&mut input) {
         Ok(_) => Ok(input),

@@ -1,11 +1,11 @@
 //! Signals that end a run in order.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
@@ -46,4 +46,40 @@ pub(super) fn pull(stop: Stop) -> io::Result<Caught> {
         }
     })?;
     Ok(caught)
+}
+
+/// What stands between a signal and the end of the process: open, the signal ends it at once; closed, it is only told,
+/// and whoever has closed it comes to an end of his own.
+pub(super) struct Gate {
+    caught: Arc<AtomicBool>,
+    busy: Arc<Mutex<()>>,
+}
+
+impl Gate {
+    /// An open gate: SIGINT, SIGTERM and SIGHUP end the process with this status. SIGXFSZ becomes an error of the write
+    /// that caused it.
+    pub(super) fn new(exit: Exit) -> io::Result<Gate> {
+        let gate = Gate { caught: Arc::default(), busy: Arc::default() };
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&number| !is_ignored(number)))?;
+        let (caught, busy) = (gate.caught.clone(), gate.busy.clone());
+        thread::Builder::new().name("signals".into()).spawn(move || {
+            if signals.forever().next().is_some() {
+                caught.store(true, Ordering::SeqCst);
+                let _open = busy.lock().unwrap_or_else(PoisonError::into_inner);
+                std::process::exit(exit.code().into());
+            }
+        })?;
+        Ok(gate)
+    }
+
+    /// Closes it for good: it would be wrong to end with the status of a failure after the work is done.
+    pub(super) fn close(&self) {
+        std::mem::forget(self.busy.lock());
+    }
+
+    /// Whether a signal has come.
+    pub(super) fn caught(&self) -> bool {
+        self.caught.load(Ordering::SeqCst)
+    }
 }
