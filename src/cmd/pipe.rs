@@ -72,7 +72,8 @@ pub(super) fn copy_through() -> Exit {
 
 /// The whole of standard input; or as much as there was, and why not more.
 pub(super) fn read_all() -> Result<Vec<u8>, (Vec<u8>, io::Error)> {
-    let mut input = Vec::new();
+    // Most messages are read in one call.
+    let mut input = Vec::with_capacity(64 << 10);
     match io::stdin().lock().read_to_end(&mut input) {
         Ok(_) => Ok(input),
         Err(error) => Err((input, error)),
