@@ -1,5 +1,6 @@
 mod harness;
 
+mod deliver;
 mod filter;
 mod golden;
 mod in_place;
