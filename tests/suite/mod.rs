@@ -11,6 +11,7 @@ mod man;
 mod outputs;
 mod peers;
 mod pipe;
+mod postfix;
 mod reports;
 mod sample;
 mod servers;
