@@ -266,6 +266,43 @@ fn a_configuration_open_to_all_is_not_used() {
     assert_eq!(messages(&spool.read("inbox")).len(), 1);
 }
 
+#[test]
+#[ignore = "needs procmail"]
+fn procmail_delivers_to_the_same_mailbox_and_mailstat_reads_the_log() {
+    let spool = Spool::new();
+    let inbox = spool.at("inbox").display().to_string();
+    fs::write(spool.at("rc"), format!("LOCKSLEEP=1\n:0:\n{inbox}\n")).expect("room");
+    std::thread::scope(|scope| {
+        for worker in 0..8 {
+            let (spool, inbox) = (&spool, &inbox);
+            scope.spawn(move || {
+                for number in 0..10 {
+                    let mail = format!("Message-ID: <{worker}.{number}@x>\n\n{}", "From here on\n".repeat(2000));
+                    if worker > 1 {
+                        spool.to(inbox, &["--fsync=never"]).stdin(mail).ends_with(0);
+                        continue;
+                    }
+                    let mut procmail = Command::new("procmail");
+                    procmail.arg("-m").arg(spool.at("rc")).stdin(Stdio::piped());
+                    let mut child = procmail.spawn().expect("procmail");
+                    std::io::Write::write_all(&mut child.stdin.take().expect("piped"), mail.as_bytes()).expect("read");
+                    assert!(child.wait().expect("it ends").success());
+                }
+            });
+        }
+    });
+    let content = spool.read("inbox");
+    let whole = messages(&content).iter().filter(|text| text.matches("\n>From here on").count() == 2000).count();
+    assert_eq!((messages(&content).len(), whole), (80, 80));
+    for _ in 0..3 {
+        spool.to("inbox", &["--log=log"]).ends_with(0);
+    }
+    let output = Command::new("mailstat").arg("-k").arg(spool.at("log")).output().expect("mailstat");
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    let row = format!("{} 3 inbox", 3 * MAIL.len());
+    assert!(table.lines().any(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") == row), "{table}");
+}
+
 /// Kills deliveries at random moments, eight at a time, and delivers each message again until it is told to be stored,
 /// as an MTA does.
 fn kill(place: &'static str, kills: usize) {

@@ -26,7 +26,7 @@ fn run(program: &str, arguments: &[&str]) {
 }
 
 impl Postfix {
-    fn start(folder: &Path, mailbox_command: &str) -> Postfix {
+    fn start(folder: &Path, mailbox_command: &str, argv: &str) -> Postfix {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
         for name in ["etc", "queue", "data"] {
@@ -36,7 +36,7 @@ impl Postfix {
         let at = |name: &str| folder.join(name).display().to_string();
         let main = format!(
             "compatibility_level = 3.6\nqueue_directory = {}\ndata_directory = {}\nmyhostname = mail.example\n\
-             mydestination = mail.example\nmynetworks = 127.0.0.0/8\ninet_interfaces = 127.0.0.1\n\
+             mydestination = mail.example, pipe.example\ntransport_maps = inline:{{pipe.example=hamsift:}}\nmynetworks = 127.0.0.0/8\ninet_interfaces = 127.0.0.1\n\
              inet_protocols = ipv4\nlocal_recipient_maps =\nalias_maps =\nalias_database =\nbiff = no\n\
              maillog_file = {}\nmaillog_file_prefixes = {}\nmailbox_command = {mailbox_command}\n\
              default_transport = error:none\nqueue_run_delay = 1s\nminimal_backoff_time = 1s\n\
@@ -67,6 +67,7 @@ impl Postfix {
         ] {
             master += &format!("{line}\n");
         }
+        master += &format!("hamsift unix - n n - - pipe flags=q user={} argv={argv}\n", USER.0);
         fs::write(folder.join("etc/master.cf"), master).expect("room");
         drop(listener);
         let postfix = Postfix { folder: folder.to_owned(), port };
@@ -74,7 +75,7 @@ impl Postfix {
         postfix
     }
 
-    fn send(&self, numbers: std::ops::Range<usize>) {
+    fn send(&self, domain: &str, numbers: std::ops::Range<usize>) {
         let socket = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
         socket.set_read_timeout(Some(DEADLINE)).expect("a socket");
         let mut lines = BufReader::new(socket.try_clone().expect("a socket")).lines();
@@ -88,7 +89,7 @@ impl Postfix {
         say("HELO client.example\r\n", "250");
         for number in numbers {
             say("MAIL FROM:<alice@client.example>\r\n", "250");
-            say(&format!("RCPT TO:<{}@mail.example>\r\n", USER.0), "250");
+            say(&format!("RCPT TO:<{}@{domain}>\r\n", USER.0), "250");
             say("DATA\r\n", "354");
             let body = format!("From number {number} on\r\n").repeat(40);
             say(&format!("Message-ID: <{number}@client.example>\r\nSubject: {number}\r\n\r\n{body}.\r\n"), "250");
@@ -156,14 +157,20 @@ fn five_hundred_mails_arrive_once_though_the_disk_fills_and_the_database_changes
         at("db/tokens.db").display(),
         inbox.display()
     );
-    let postfix = Postfix::start(folder.path(), &command);
+    let argv = format!(
+        "{} deliver -f ${{sender}} --db {} --ham {2}/${{user}}/ --unsure {2}/${{user}}/ --spam {2}/${{user}}/.Junk/",
+        program.display(),
+        at("db/tokens.db").display(),
+        disk.0.display()
+    );
+    let postfix = Postfix::start(folder.path(), &command, &argv);
     let filler = at("disk/filler");
     let deferred = |log: &str| log.matches("status=deferred").count();
     std::thread::scope(|scope| {
         let sending: Vec<_> = (0..4)
             .map(|part| {
                 let postfix = &postfix;
-                scope.spawn(move || postfix.send(part * MAILS / 4..(part + 1) * MAILS / 4))
+                scope.spawn(move || postfix.send("mail.example", part * MAILS / 4..(part + 1) * MAILS / 4))
             })
             .collect();
         // The disk fills while they come, until some are put off.
@@ -200,6 +207,21 @@ fn five_hundred_mails_arrive_once_though_the_disk_fills_and_the_database_changes
     assert_eq!(content.matches("\n\nFrom alice@client.example ").count() + 1, MAILS);
     assert_eq!(content.matches("\n>From number ").count(), 40 * MAILS);
     assert_eq!(log.matches("status=bounced").count(), 0);
+    // And through pipe(8).
+    postfix.send("pipe.example", 0..5);
+    let maildir = disk.0.join(USER.0);
+    let arrived = || {
+        [maildir.join("new"), maildir.join(".Junk/new")]
+            .iter()
+            .filter(|f| f.exists())
+            .map(|f| names(f).len())
+            .sum::<usize>()
+    };
+    let started = Instant::now();
+    while arrived() < 5 {
+        assert!(started.elapsed() < DEADLINE, "{}", postfix.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
     println!("{} deliveries were put off and made later", deferred(&log));
     drop((postfix, disk));
 }
