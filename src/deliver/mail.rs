@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use super::sender::Sender;
 use crate::mbox::is_dated;
-use crate::mbox::write::quote_from;
+use crate::mbox::write::Quoter;
 use crate::message::{self, Edit, Eol, Message, clean_value};
 
 /// A message, as it came and with what is known of its sender.
@@ -38,7 +38,7 @@ impl<'a> Mail<'a> {
         let sender = given.or_else(own).unwrap_or_else(|| Sender::from_bytes(b""));
         let from_line = match keep {
             true => old_from_line.trim_ascii_end().to_vec(),
-            false => sender.from_line(time).into_bytes(),
+            false => sender.separator(time).into_bytes(),
         };
         Mail { whole, old_from_line, text, sender, from_line, environment: Vec::new() }
     }
@@ -84,7 +84,9 @@ impl<'a> Mail<'a> {
         out.extend_from_slice(&self.from_line);
         out.extend_from_slice(eol.bytes());
         let start = out.len();
-        quote_from(cut.as_deref().unwrap_or(self.text), &mut out)?;
+        let mut quoter = Quoter::default();
+        quoter.feed(cut.as_deref().unwrap_or(self.text), &mut out)?;
+        quoter.finish(&mut out)?;
         if out.len() > start && Eol::at_end_of(&out).is_none() {
             out.extend_from_slice(eol.bytes());
         }

@@ -39,7 +39,7 @@ impl Sender {
     }
 
     /// A From_ line for this sender, without its line end.
-    pub(super) fn from_line(&self, time: SystemTime) -> String {
+    pub(super) fn separator(&self, time: SystemTime) -> String {
         format!("From {} {}", self.word(), asctime(time))
     }
 }
@@ -98,7 +98,7 @@ mod tests {
         ] {
             let sender = Sender::from_bytes(text.as_bytes());
             assert_eq!((sender.word(), sender.address()), (word, address), "{text:?}");
-            let line = sender.from_line(UNIX_EPOCH);
+            let line = sender.separator(UNIX_EPOCH);
             assert!(crate::mbox::is_dated(line.as_bytes()), "{line}");
         }
         let long = Sender::from_bytes(&"ä".repeat(3000).into_bytes());

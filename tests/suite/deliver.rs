@@ -194,7 +194,7 @@ fn the_sender_cannot_make_lines_of_its_own() {
 #[test]
 fn commands_and_sendmail_get_the_message_and_the_sender() {
     let spool = Spool::new();
-    spool.to("|cat > got; echo \"$SENDER $HAMSIFT_CLASS\" > sender", &["-f", "a@b.example"]).ends_with(0);
+    spool.to("|cat > got; echo \"$SENDER $MAIL_CLASS\" > sender", &["-f", "a@b.example"]).ends_with(0);
     assert_eq!((spool.read("got"), spool.read("sender")), (MAIL.into(), "a@b.example unclassified\n".into()));
     let sendmail = spool.at("sendmail");
     fs::write(&sendmail, "#!/bin/sh\necho \"$@\" > args\ncat > sent\n").expect("room");
@@ -301,6 +301,26 @@ fn procmail_delivers_to_the_same_mailbox_and_mailstat_reads_the_log() {
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     let row = format!("{} 3 inbox", 3 * MAIL.len());
     assert!(table.lines().any(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") == row), "{table}");
+}
+
+#[test]
+fn mail_to_learn_from_is_no_destination() {
+    let spool = Spool::new();
+    fs::create_dir_all(spool.at(".config/hamsift")).expect("room");
+    let config = spool.at(".config/hamsift/config.toml");
+    let run = || {
+        let mut run = hamsift(["deliver", "--no-classify"]).env("HAMSIFT_HAM", "learned").stdin(MAIL);
+        run.command().current_dir(spool.0.path()).env("HOME", spool.0.path()).env("MAIL", spool.at("inbox"));
+        run
+    };
+    fs::write(&config, "ham = \"learned\"\nspam = \"learned\"\n").expect("room");
+    run().ends_with(0);
+    fs::write(&config, "ham = \"learned\"\n[deliver]\nunsure = [\"one\", \"two\"]\nfsync = \"never\"\n").expect("room");
+    run().ends_with(0);
+    assert_eq!(names(spool.0.path()), [".config", "inbox", "one", "two"]);
+    fs::write(&config, "[deliver]\nunsure = 1.5.2\n").expect("room");
+    run().ends_with(75);
+    assert_eq!(messages(&spool.read("inbox")).len(), 1);
 }
 
 /// Kills deliveries at random moments, eight at a time, and delivers each message again until it is told to be stored,

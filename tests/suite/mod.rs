@@ -1,10 +1,12 @@
 mod harness;
 
 mod deliver;
+mod engine;
 mod filter;
 mod golden;
 mod in_place;
 mod inputs;
+mod large;
 mod layers;
 mod limits;
 mod man;

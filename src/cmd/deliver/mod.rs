@@ -13,7 +13,7 @@ use rustix::fs::Mode;
 
 use super::{classifier, pipe, signals};
 use crate::classify::Answer;
-use crate::classify::annotate::Edits;
+use crate::classify::annotate::{Annotate, Edits};
 use crate::cli::{DeliverArgs, FsyncArg, OnErrorArg, SampleArgs};
 use crate::deliver::{Destination, Entry, How, Log, Mail, Seen};
 use crate::exit::{self, Exit, Failure};
@@ -99,7 +99,7 @@ fn deliver(args: &DeliverArgs, teller: &Teller) -> anyhow::Result<Exit> {
     }
     trust::check_configuration()?;
     let destinations = Destinations::read(args)?;
-    let annotate = classifier::annotate(&args.classifier);
+    let annotate = Annotate { in_mailbox: false, ..classifier::annotate(&args.classifier) };
     let message = annotate.parse(&input);
     let judged = judge(args, &input, &message, teller);
     if let (Judged::Failed(text), OnErrorArg::Tempfail) = (&judged, args.on_error) {
@@ -147,7 +147,7 @@ impl Judged {
     fn environment(&self) -> Vec<(&'static str, String)> {
         let class = self.class().map_or("unclassified", Class::word);
         let score = self.score().map_or(String::new(), |score| format!("{score:.2}"));
-        vec![("HAMSIFT_CLASS", class.to_owned()), ("HAMSIFT_SCORE", score)]
+        vec![("MAIL_CLASS", class.to_owned()), ("MAIL_SCORE", score)]
     }
 }
 
@@ -159,7 +159,7 @@ fn judge(args: &DeliverArgs, input: &[u8], message: &message::Message, teller: &
         return Judged::NotAsked("nothing in it");
     }
     // What is too large now will be too large at the next try.
-    if input.len() as u64 > args.classifier.max_size {
+    if message.length_without_ours() > args.classifier.max_size {
         return Judged::NotAsked("larger than --max-size");
     }
     match classifier::one_verdict(&args.classifier, &SampleArgs::default(), input, message, teller) {
