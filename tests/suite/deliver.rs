@@ -283,7 +283,8 @@ fn procmail_delivers_to_the_same_mailbox_and_mailstat_reads_the_log() {
                         continue;
                     }
                     let mut procmail = Command::new("procmail");
-                    procmail.arg("-m").arg(spool.at("rc")).stdin(Stdio::piped());
+                    // Without a sender it makes no From_ line.
+                    procmail.args(["-f", "p@x", "-m"]).arg(spool.at("rc")).stdin(Stdio::piped());
                     let mut child = procmail.spawn().expect("procmail");
                     std::io::Write::write_all(&mut child.stdin.take().expect("piped"), mail.as_bytes()).expect("read");
                     assert!(child.wait().expect("it ends").success());
