@@ -1,6 +1,7 @@
 mod harness;
 
 mod deliver;
+mod deliver_kills;
 mod engine;
 mod filter;
 mod golden;
