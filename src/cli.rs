@@ -1,5 +1,7 @@
 //! What can be typed. No behaviour: each command turns its arguments into a plan of its own.
 
+mod deliver;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +11,8 @@ use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use crate::engine::Options;
 use crate::report;
 use crate::verdict::Class;
+
+pub use deliver::{DeliverArgs, FsyncArg};
 
 /// The most calls in flight; more is capped.
 pub const MOST_PARALLEL: usize = 256;
@@ -35,6 +39,8 @@ pub enum Command {
     Filter(Box<FilterArgs>),
     /// Annotate one message from standard input, as a filter for procmail, maildrop, fdm or Postfix
     Pipe(Box<PipeArgs>),
+    /// Deliver one message from standard input, by its class, to mailboxes, commands or addresses
+    Deliver(Box<DeliverArgs>),
     /// Learn from mail: mboxes, Maildirs and single messages that are known to be ham or spam
     Train(Box<TrainArgs>),
     /// Print class, score and Message-ID of each message

@@ -13,6 +13,8 @@ pub enum Exit {
     Data,
     /// An input cannot be opened (`EX_NOINPUT`).
     NoInput,
+    /// There is no such user (`EX_NOUSER`).
+    NoUser,
     /// An output cannot be created (`EX_CANTCREAT`).
     CannotCreate,
     /// Reading or writing failed (`EX_IOERR`).
@@ -33,6 +35,7 @@ impl Exit {
             Exit::Usage => 64,
             Exit::Data => 65,
             Exit::NoInput => 66,
+            Exit::NoUser => 67,
             Exit::CannotCreate => 73,
             Exit::Io => 74,
             Exit::TempFail => 75,

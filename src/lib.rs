@@ -6,6 +6,7 @@ pub mod classify;
 pub mod cli;
 pub mod cmd;
 pub mod config;
+pub mod deliver;
 pub mod engine;
 pub mod eval;
 pub mod exit;

@@ -1,6 +1,7 @@
 //! The `hamsift` program: parses the command line, runs the command, and picks the exit code.
 #![forbid(unsafe_code)]
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -13,23 +14,24 @@ fn main() -> ExitCode {
     // A panic is told by whoever catches it, with the message it cost; never by its place in the source.
     std::panic::set_hook(Box::new(|panic| log::debug!("{panic}")));
     let arguments = cli::with_formail_numbers(std::env::args_os());
-    if let Some(exit) = cmd::dump_configuration(&arguments) {
-        return ExitCode::from(exit.code());
+    let exit = std::panic::catch_unwind(|| run(&arguments));
+    ExitCode::from(exit.unwrap_or_else(|_| cmd::internal_error(cli::command_in(&arguments))).code())
+}
+
+fn run(arguments: &[OsString]) -> Exit {
+    if let Some(exit) = cmd::dump_configuration(arguments) {
+        return exit;
     }
-    let arguments = match config::with_configuration(&arguments) {
+    let arguments = match config::with_configuration(arguments) {
         Ok(arguments) => arguments,
-        Err(error) => {
-            let command = cli::command_in(&arguments);
-            return ExitCode::from(cmd::configuration_error(command, &arguments, &error).code());
-        }
+        Err(error) => return cmd::configuration_error(cli::command_in(arguments), arguments, &error),
     };
-    let exit = match Cli::try_parse_from(&arguments) {
+    match Cli::try_parse_from(&arguments) {
         Ok(cli) => cmd::run(cli),
         Err(error) => {
             // Help and version go to standard output and are no error; a closed pipe there is none either.
             let _ = error.print();
             if error.use_stderr() { cmd::usage_error(cli::command_in(&arguments)) } else { Exit::Ok }
         }
-    };
-    ExitCode::from(exit.code())
+    }
 }

@@ -8,11 +8,12 @@ use super::database;
 use crate::classify::annotate::{Annotate, Apply};
 use crate::classify::local::{Local, LocalConfig};
 use crate::classify::remote::{Remote, RemoteConfig};
-use crate::classify::{Classifier, Method};
+use crate::classify::{Answer, Classifier, Method};
 use crate::cli::{ApplyArg, ClassifierArgs, EngineArgs, MOST_PARALLEL, MethodArg, SampleArgs};
 use crate::engine::Options;
 use crate::exit::{Exit, Failure};
 use crate::http::Endpoint;
+use crate::message::{self, Message};
 use crate::report::Teller;
 use crate::training::{self, Bad, Found, Learner, Sample, TrainingError};
 use crate::verdict::Cutoffs;
@@ -107,11 +108,35 @@ pub(super) fn open(
 }
 
 /// The same for a command that classifies a single message.
-pub(super) fn open_for_one(args: &ClassifierArgs, samples: &SampleArgs) -> anyhow::Result<Arc<dyn Classifier>> {
+fn open_for_one(args: &ClassifierArgs, samples: &SampleArgs) -> anyhow::Result<Arc<dyn Classifier>> {
     match Choice::make(args, samples)? {
         Choice::Servers(urls) => remote(args, &urls, 1),
         choice => Ok(Arc::new(local(args, choice, true)?)),
     }
+}
+
+/// The verdict on a single message, or why there is none. No panic gets out.
+pub(super) fn one_verdict(
+    args: &ClassifierArgs,
+    samples: &SampleArgs,
+    input: &[u8],
+    message: &Message,
+    teller: &Teller,
+) -> Result<Answer, String> {
+    let classify = || {
+        let classifier = open_for_one(args, samples).map_err(|error| format!("{error:#}"))?;
+        tell(args, samples, teller);
+        let cleaned = message.has_ours().then(|| message::edited(input, &message.without_ours()));
+        let answer = classifier.classify(cleaned.as_deref().unwrap_or(input));
+        // A mail log has no use for the same note with every message.
+        classifier.notes().iter().for_each(|note| teller.detail(note));
+        answer.map_err(|refusal| match refusal.server {
+            Some(server) => format!("{server}: {}", refusal.text),
+            None => refusal.text,
+        })
+    };
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(classify))
+        .unwrap_or_else(|_| Err("internal error in hamsift (please report this)".to_owned()))
 }
 
 /// The engine; a server will not do.

@@ -3,6 +3,7 @@
 mod classifier;
 mod database;
 mod db;
+mod deliver;
 mod eval;
 mod filter;
 mod pipe;
@@ -25,6 +26,7 @@ pub fn run(cli: Cli) -> Exit {
     let result = match cli.command {
         Command::Filter(args) => filter::run(*args),
         Command::Pipe(args) => pipe::run(*args),
+        Command::Deliver(args) => deliver::run(*args),
         Command::Train(args) => train::run(*args),
         Command::Score(args) => score::run(*args),
         Command::Db(args) => db::run(*args),
@@ -64,14 +66,28 @@ pub fn configuration_error(command: Option<&str>, arguments: &[OsString], error:
     Teller::new(Volume::Quiet, When::Auto, None).error(&error.to_string());
     match command {
         Some("pipe") => pipe::fail_open(arguments),
+        Some("deliver") => deliver::put_off(),
         _ => Exit::Config,
     }
 }
 
-/// What happens to the command whose arguments are wrong: a filter in a mail pipeline must not lose the message.
+/// What happens to the command whose arguments are wrong: neither a filter in a mail pipeline nor a delivery agent may
+/// lose the message.
 pub fn usage_error(command: Option<&str>) -> Exit {
     match command {
         Some("pipe") => pipe::copy_through(),
+        Some("deliver") => deliver::put_off(),
         _ => Exit::Usage,
+    }
+}
+
+/// What happens after a panic that nobody else has caught. Never the status of a panic: an MTA takes that for a reason to
+/// send the message back.
+pub fn internal_error(command: Option<&str>) -> Exit {
+    Teller::new(Volume::Quiet, When::Auto, None).error("internal error in hamsift (please report this)");
+    match command {
+        Some("deliver") => deliver::put_off(),
+        Some("pipe") => Exit::TempFail,
+        _ => Exit::Io,
     }
 }

@@ -6,7 +6,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 
 use super::classifier;
-use crate::classify::Answer;
 use crate::classify::annotate::{Annotate, Edits};
 use crate::cli::{OnErrorArg, PipeArgs};
 use crate::exit::Exit;
@@ -35,7 +34,7 @@ pub(super) fn run(args: PipeArgs) -> anyhow::Result<Exit> {
     let (class, Edits { instead, edits }) = if message.is_bare() || too_large {
         (None, annotate.unclassified(&message))
     } else {
-        match verdict(&args, &input, &message, &teller) {
+        match classifier::one_verdict(&args.classifier, &args.samples, &input, &message, &teller) {
             Ok(answer) => {
                 teller.detail(&format!("{}, {:.1} ms", answer.verdict.text, answer.took.as_secs_f64() * 1000.0));
                 (Some(answer.verdict.class), annotate.classified(&message, &answer))
@@ -63,24 +62,6 @@ pub(super) fn run(args: PipeArgs) -> anyhow::Result<Exit> {
     })
 }
 
-fn verdict(args: &PipeArgs, input: &[u8], message: &message::Message, teller: &Teller) -> Result<Answer, String> {
-    let classify = || {
-        let classifier =
-            classifier::open_for_one(&args.classifier, &args.samples).map_err(|error| format!("{error:#}"))?;
-        classifier::tell(&args.classifier, &args.samples, teller);
-        let cleaned = message.has_ours().then(|| message::edited(input, &message.without_ours()));
-        let answer = classifier.classify(cleaned.as_deref().unwrap_or(input));
-        // A mail log has no use for the same note with every message.
-        classifier.notes().iter().for_each(|note| teller.detail(note));
-        answer.map_err(|refusal| match refusal.server {
-            Some(server) => format!("{server}: {}", refusal.text),
-            None => refusal.text,
-        })
-    };
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(classify))
-        .unwrap_or_else(|_| Err("internal error in hamsift (please report this)".to_owned()))
-}
-
 /// What happens to the message when the configuration cannot be used.
 pub(super) fn fail_open(arguments: &[OsString]) -> Exit {
     let words: Vec<_> = arguments.iter().filter_map(|word| word.to_str()).collect();
@@ -104,8 +85,10 @@ pub(super) fn copy_through() -> Exit {
     Exit::Usage
 }
 
-fn read_all() -> Result<Vec<u8>, (Vec<u8>, io::Error)> {
-    let mut input = Vec::new();
+/// The whole of standard input; or as much as there was, and why not more.
+pub(super) fn read_all() -> Result<Vec<u8>, (Vec<u8>, io::Error)> {
+    // Most messages are read in one call.
+    let mut input = Vec::with_capacity(64 << 10);
     match io::stdin().lock().read_to_end(&mut input) {
         Ok(_) => Ok(input),
         Err(error) => Err((input, error)),

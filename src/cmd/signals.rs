@@ -2,11 +2,12 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
@@ -27,20 +28,21 @@ impl Caught {
     }
 }
 
-/// Whether the process was started with this signal ignored, as `nohup` and background jobs of a plain shell are: then it
-/// stays so. Where nobody can be asked, it is not.
-fn is_ignored(number: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+/// The signals that end a run in order. One that the process was started with ignored, as `nohup` and background jobs
+/// of a plain shell are, stays so. Where nobody can be asked, none is.
+fn ending() -> impl Iterator<Item = i32> {
+    let status = std::fs::read("/proc/self/status").unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (number - 1) & 1 == 1
+    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(move |&number| mask >> (number - 1) & 1 == 0)
 }
 
 /// Pulls `stop` on the first SIGINT, SIGTERM or SIGHUP. A second one ends the process at once.
 pub(super) fn pull(stop: Stop) -> io::Result<Caught> {
     let caught = Caught::default();
     let seen = caught.clone();
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&number| !is_ignored(number)))?;
+    let mut signals = Signals::new(ending())?;
     thread::Builder::new().name("signals".into()).spawn(move || {
         let mut first: Option<Instant> = None;
         for number in signals.forever() {
@@ -56,4 +58,35 @@ pub(super) fn pull(stop: Stop) -> io::Result<Caught> {
         }
     })?;
     Ok(caught)
+}
+
+/// What stands between a signal and the end of the process: open, the signal ends it at once; closed, it is only told,
+/// and whoever has closed it comes to an end of his own.
+pub(super) struct Gate {
+    open: Arc<AtomicBool>,
+    caught: Arc<AtomicBool>,
+}
+
+impl Gate {
+    /// An open gate: SIGINT, SIGTERM and SIGHUP end the process with this status. SIGXFSZ becomes an error of the write
+    /// that caused it.
+    pub(super) fn new(exit: Exit) -> io::Result<Gate> {
+        let gate = Gate { open: Arc::new(AtomicBool::new(true)), caught: Arc::default() };
+        flag::register(SIGXFSZ, Arc::default())?;
+        for number in ending() {
+            flag::register_conditional_shutdown(number, exit.code().into(), gate.open.clone())?;
+            flag::register(number, gate.caught.clone())?;
+        }
+        Ok(gate)
+    }
+
+    /// Closes it for good: it would be wrong to end with the status of a failure after the work is done.
+    pub(super) fn close(&self) {
+        self.open.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether a signal has come.
+    pub(super) fn caught(&self) -> bool {
+        self.caught.load(Ordering::SeqCst)
+    }
 }

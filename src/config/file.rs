@@ -118,8 +118,12 @@ impl File {
 
     /// What the file says of an option of a command. The section of the command comes first.
     pub(super) fn values(&self, command: &str, long: &str) -> Option<&[OsString]> {
-        let get = |section: &str| self.values.get(&(section.to_owned(), long.to_owned()));
-        get(command).or_else(|| get("")).map(Vec::as_slice)
+        self.own(command, long).or_else(|| self.own("", long))
+    }
+
+    /// The same, of its own section alone.
+    pub(super) fn own(&self, section: &str, long: &str) -> Option<&[OsString]> {
+        self.values.get(&(section.to_owned(), long.to_owned())).map(Vec::as_slice)
     }
 
     fn unknown(&self, section: &str, key: &str, line: Option<usize>, known: Vec<String>) -> ConfigError {

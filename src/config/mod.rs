@@ -8,6 +8,7 @@ mod file;
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
@@ -43,6 +44,10 @@ const NOT_CONFIGURED: [&str; 4] = ["help", "version", "config", "config-dump"];
 /// The option whose values add up, each with a name of its own.
 const ADDS_UP: &str = "option";
 
+/// Options that mean something else to this command than to all others: mail to learn from there, destinations here.
+/// Only its own section and its command line can be meant.
+const OF_ITS_OWN: (&str, [&str; 3]) = ("deliver", ["ham", "unsure", "spam"]);
+
 /// The long options of a command.
 fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(|arg| arg.get_long().is_some_and(|long| !NOT_CONFIGURED.contains(&long)))
@@ -57,6 +62,9 @@ fn variable(arg: &Arg) -> String {
 /// parses them next says why.
 pub fn with_configuration(arguments: &[OsString]) -> Result<Vec<OsString>, ConfigError> {
     let unchanged = || Ok(arguments.to_vec());
+    if named_file(arguments).is_none() && is_nothing_configured() {
+        return unchanged();
+    }
     let cli = Cli::command();
     let Some((at, command)) = find_command(&cli, arguments) else { return unchanged() };
     let Ok(given) = cli.clone().try_get_matches_from(arguments) else { return unchanged() };
@@ -140,6 +148,13 @@ fn default_path() -> Option<PathBuf> {
     base.map(|base| base.join("hamsift/config.toml"))
 }
 
+/// Whether there is neither a variable nor a file: then all the rest can be spared, which takes as long as a delivery.
+fn is_nothing_configured() -> bool {
+    let is_missing = |path: PathBuf| path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    let is_ours = |name: OsString| name.as_encoded_bytes().starts_with(b"HAMSIFT_");
+    !std::env::vars_os().any(|(name, _)| is_ours(name)) && default_path().is_none_or(is_missing)
+}
+
 /// What is in force for each option of a command.
 fn settings<'a>(
     command: &'a Command,
@@ -158,6 +173,8 @@ fn settings<'a>(
     let mut settings: Vec<Setting> = Vec::new();
     for arg in options(command) {
         let adds_up = arg.get_long() == Some(ADDS_UP);
+        let long = arg.get_long().unwrap_or_default();
+        let is_its_own = command.get_name() == OF_ITS_OWN.0 && OF_ITS_OWN.1.contains(&long);
         let elsewhere = || -> Result<Option<(Vec<OsString>, Origin)>, ConfigError> {
             if by_line.contains(arg.get_id().as_str()) {
                 return Ok(None);
@@ -169,14 +186,19 @@ fn settings<'a>(
                 conflicts.iter().any(|other| other.get_id() == taken.arg.get_id())
                     || command.get_arg_conflicts_with(taken.arg).iter().any(|other| other.get_id() == arg.get_id())
             });
-            if let Some(value) = std::env::var_os(variable(arg)).filter(|value| !value.is_empty() && !beaten) {
+            if let Some(value) =
+                std::env::var_os(variable(arg)).filter(|value| !value.is_empty() && !beaten && !is_its_own)
+            {
                 return Ok(Some((from_variable(arg, value)?, Origin::Environment(variable(arg)))));
             }
             if by_environment.contains(arg.get_id().as_str()) {
                 return Ok(None);
             }
-            let long = arg.get_long().unwrap_or_default();
-            let found = file.and_then(|file| Some((file.values(command.get_name(), long)?, file)));
+            let name = command.get_name();
+            let found = file.and_then(|file| {
+                let values = if is_its_own { file.own(name, long) } else { file.values(name, long) };
+                Some((values?, file))
+            });
             Ok(found.map(|(values, file)| (values.to_vec(), Origin::File(file.path.display().to_string()))))
         };
         let (values, origin) = match (is_given(arg), elsewhere()?) {

@@ -17,15 +17,22 @@ fn options_of(item: &str) -> impl Iterator<Item = String> + '_ {
 #[test]
 fn every_option_is_in_the_page_and_no_other() {
     let page = std::fs::read_to_string(file("man/hamsift.1")).expect("the page");
-    let (mut documented, mut section) = (BTreeMap::<String, BTreeSet<String>>::new(), String::new());
-    for line in page.lines() {
-        if let Some(title) = line.strip_prefix(".Ss ").or(line.strip_prefix(".Sh ")) {
-            section = title.strip_prefix("hamsift ").unwrap_or("").to_owned();
+    let mut documented = BTreeMap::<String, BTreeSet<String>>::new();
+    let mut read = |page: &str, command: Option<&str>| {
+        let mut section = command.unwrap_or_default().to_owned();
+        for line in page.lines() {
+            if let (None, Some(title)) = (command, line.strip_prefix(".Ss ").or(line.strip_prefix(".Sh "))) {
+                section = title.strip_prefix("hamsift ").unwrap_or("").to_owned();
+            }
+            if let Some(item) = line.strip_prefix(".It ").filter(|_| !section.is_empty()) {
+                documented.entry(section.clone()).or_default().extend(options_of(item));
+            }
         }
-        if let Some(item) = line.strip_prefix(".It ").filter(|_| !section.is_empty()) {
-            documented.entry(section.clone()).or_default().extend(options_of(item));
-        }
-    }
+    };
+    read(&page, None);
+    // A page of its own.
+    let own = "deliver";
+    read(&std::fs::read_to_string(file("man/hamsift-deliver.1")).expect("the page"), Some(own));
     for command in Cli::command().get_subcommands() {
         let mut defined = BTreeSet::new();
         for option in command.get_opts().filter(|option| !option.is_hide_set()) {

@@ -1,5 +1,7 @@
 mod harness;
 
+mod deliver;
+mod deliver_kills;
 mod engine;
 mod eval;
 mod filter;
@@ -13,6 +15,7 @@ mod man;
 mod outputs;
 mod peers;
 mod pipe;
+mod postfix;
 mod reports;
 mod sample;
 mod servers;

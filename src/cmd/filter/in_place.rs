@@ -57,10 +57,10 @@ pub(super) fn run(run: &mut Run) -> anyhow::Result<Ended> {
 fn lock(run: &Run, path: &Path) -> anyhow::Result<Locked> {
     Locked::open(path, WAIT, &mut |text| run.teller.error(&text)).map_err(|error| {
         let exit = match &error {
-            LockError::Held { .. } => Exit::TempFail,
+            LockError::Held { .. } | LockError::Stopped(_) => Exit::TempFail,
             LockError::NotRegular(_) => Exit::NoInput,
             LockError::Failed { error, .. } if error.kind() == io::ErrorKind::NotFound => Exit::NoInput,
-            LockError::Failed { .. } => Exit::CannotCreate,
+            LockError::Failed { .. } | LockError::Untrusted { .. } => Exit::CannotCreate,
         };
         Failure::error(exit, error.to_string())
     })

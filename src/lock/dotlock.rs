@@ -1,0 +1,174 @@
+//! The dotlock: a file beside the mailbox that names its owner. It appears whole, so that one found without a living
+//! owner can be known for what it is.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::FlockOperation;
+#[cfg(target_os = "linux")]
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+use crate::output::same_file;
+
+/// More than this is not read of a dotlock: those of other programs may hold anything.
+const LONGEST: u64 = 4096;
+
+/// A dotlock that is held. It goes when this is dropped.
+#[derive(Debug)]
+pub(super) struct Dotlock {
+    path: PathBuf,
+    file: File,
+}
+
+impl Dotlock {
+    /// Adds a line.
+    pub(super) fn add(&self, line: &str) -> io::Result<()> {
+        (&self.file).write_all(format!("{line}\n").as_bytes())
+    }
+}
+
+impl Drop for Dotlock {
+    fn drop(&mut self) {
+        // Only if it is still ours: somebody may have taken it for stale.
+        let ours = self.file.metadata().ok();
+        if ours.zip(fs::symlink_metadata(&self.path).ok()).is_some_and(|(ours, there)| same_file(&ours, &there)) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Makes the dotlock, after removing a stale one; `None` where somebody holds it. The last note of a dead owner goes to
+/// `abandoned`, and from there into the new lock: we may die too before we have acted upon it.
+pub(super) fn take(
+    path: &Path,
+    stale_age: Duration,
+    abandoned: &mut Option<String>,
+    warn: &mut dyn FnMut(String),
+) -> io::Result<Option<Dotlock>> {
+    for _ in 0..2 {
+        let note = abandoned.as_ref().map_or(String::new(), |note| format!("{note}\n"));
+        let content = format!("{} {}\n{note}", std::process::id(), host_name());
+        match make(path, content.as_bytes()) {
+            Ok(file) => return Ok(Some(Dotlock { path: path.to_owned(), file })),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        let Some(stale) = Stale::find(path, stale_age) else { return Ok(None) };
+        if stale.remove(path)? {
+            warn(format!("removed the stale lock {}: {}", path.display(), stale.why));
+            *abandoned = stale.note.or(abandoned.take());
+        }
+    }
+    Ok(None)
+}
+
+/// What a dotlock says of its owner.
+pub(super) fn owner(path: &Path) -> Option<String> {
+    let content = read(&File::open(path).ok()?);
+    content.lines().next().map(str::trim_end).filter(|line| !line.is_empty()).map(str::to_owned)
+}
+
+/// Makes the file with its content, all at once where the system can.
+fn make(path: &Path, content: &[u8]) -> io::Result<File> {
+    #[cfg(target_os = "linux")]
+    if let Some(made) = make_whole(path, content) {
+        return made;
+    }
+    let mut file = File::options().write(true).create_new(true).mode(0o444).open(path)?;
+    match file.write_all(content) {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            drop(Dotlock { path: path.to_owned(), file });
+            Err(error)
+        }
+    }
+}
+
+/// A file without a name is filled and then gets one, which fails if there is one of that name: nobody ever sees an
+/// empty lock, and nothing is left of one that was not finished. `None` where the file system knows no such files.
+#[cfg(target_os = "linux")]
+fn make_whole(path: &Path, content: &[u8]) -> Option<io::Result<File>> {
+    // The usual case, without the work: it is there.
+    if path.symlink_metadata().is_ok() {
+        return Some(Err(io::ErrorKind::AlreadyExists.into()));
+    }
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mode = Mode::RUSR | Mode::RGRP | Mode::ROTH;
+    let fd = rustix::fs::open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, mode).ok()?;
+    let mut file = File::from(fd);
+    file.write_all(content).ok()?;
+    let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+    match rustix::fs::linkat(CWD, name, CWD, path, AtFlags::SYMLINK_FOLLOW) {
+        Ok(()) => Some(Ok(file)),
+        Err(Errno::EXIST) => Some(Err(io::ErrorKind::AlreadyExists.into())),
+        Err(_) => None,
+    }
+}
+
+/// A dotlock without an owner.
+struct Stale {
+    file: File,
+    why: String,
+    note: Option<String>,
+}
+
+impl Stale {
+    /// Looks at a dotlock; `None` where it may have an owner.
+    fn find(path: &Path, age: Duration) -> Option<Stale> {
+        let file = File::open(path).ok()?;
+        let content = read(&file);
+        let mut lines = content.lines();
+        let mut words = lines.next().unwrap_or("").split_ascii_whitespace();
+        let (pid, host) = (words.next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw), words.next());
+        if let Some(pid) = pid.filter(|&pid| host == Some(host_name().as_str()) && is_dead(pid)) {
+            let note = lines.next_back().map(str::to_owned);
+            return Some(Stale { file, why: format!("process {} is gone", pid.as_raw_nonzero()), note });
+        }
+        let old = SystemTime::now().duration_since(file.metadata().ok()?.modified().ok()?).ok()?;
+        let why = format!("it is {} minutes old", old.as_secs() / 60);
+        (old >= age).then_some(Stale { file, why, note: None })
+    }
+
+    /// Takes it away if it is still this one; says whether it did. Of several that want to, one does.
+    fn remove(&self, path: &Path) -> io::Result<bool> {
+        if rustix::fs::flock(self.file.as_fd(), FlockOperation::NonBlockingLockExclusive) == Err(Errno::AGAIN) {
+            return Ok(false);
+        }
+        let same = self.file.metadata().ok().zip(fs::symlink_metadata(path).ok());
+        if !same.is_some_and(|(ours, there)| same_file(&ours, &there)) {
+            return Ok(false);
+        }
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(true),
+        }
+    }
+}
+
+fn read(file: &File) -> String {
+    let mut content = Vec::new();
+    let _ = file.take(LONGEST).read_to_end(&mut content);
+    String::from_utf8_lossy(&content).into_owned()
+}
+
+/// Whether there is no such process, or nothing but its exit status.
+fn is_dead(pid: Pid) -> bool {
+    if test_kill_process(pid) == Err(Errno::SRCH) {
+        return true;
+    }
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
+}
+
+pub(super) fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}
