@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use crate::report;
 use crate::verdict::Class;
@@ -28,6 +28,12 @@ pub enum Command {
     Filter(Box<FilterArgs>),
     /// Annotate one message from standard input, as a filter for procmail, maildrop, fdm or Postfix
     Pipe(Box<PipeArgs>),
+    /// Learn from mail: mboxes, Maildirs and single messages that are known to be ham or spam
+    Train(Box<TrainArgs>),
+    /// Print class, score and Message-ID of each message
+    Score(Box<ScoreArgs>),
+    /// Look into the token database, export it, import another one
+    Db(Box<DbArgs>),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -41,6 +47,9 @@ pub struct ClassifierArgs {
     /// Ask this XML-RPC server (http://, https://, unix:/PATH); several share the load
     #[arg(short, long = "server", value_name = "URL", help_heading = "Classifier")]
     pub server: Vec<String>,
+    /// Use this token database (see `hamsift train`), not a server
+    #[arg(long, value_name = "FILE", help_heading = "Classifier", conflicts_with = "server")]
+    pub db: Option<PathBuf>,
     /// Which XML-RPC method to call
     #[arg(long, value_enum, value_name = "METHOD", default_value_t, help_heading = "Classifier")]
     pub method: MethodArg,
@@ -59,12 +68,26 @@ pub struct ClassifierArgs {
     /// Name of the field that carries the verdict
     #[arg(long, value_name = "NAME", value_parser = field_name, default_value = "X-Spambayes-Classification", help_heading = "Header")]
     pub header: String,
+    /// Add the clues in a field X-Spambayes-Evidence (token database only)
+    #[arg(long, help_heading = "Header")]
+    pub evidence: bool,
     /// Rename fields of ours that a message has already to X-Old-... rather than removing them
     #[arg(long, help_heading = "Header")]
     pub keep_forged: bool,
     /// What to take over from the server's answer
     #[arg(long, value_enum, value_name = "WHAT", default_value_t, help_heading = "Header")]
     pub apply: ApplyArg,
+}
+
+/// Mail to train on in memory for one run, rather than a server or a database.
+#[derive(Debug, Default, Args)]
+pub struct SampleArgs {
+    /// Learn ham from this mbox, Maildir or message, in memory for this run (repeatable)
+    #[arg(long, value_name = "PATH", help_heading = "Classifier", conflicts_with_all = ["server", "db"])]
+    pub ham: Vec<PathBuf>,
+    /// Learn spam from this mbox, Maildir or message, in memory for this run (repeatable)
+    #[arg(long, value_name = "PATH", help_heading = "Classifier", conflicts_with_all = ["server", "db"])]
+    pub spam: Vec<PathBuf>,
 }
 
 /// What is told, and how.
@@ -90,9 +113,12 @@ pub struct FilterArgs {
     /// Where the verdict comes from
     #[command(flatten)]
     pub classifier: ClassifierArgs,
-    /// Messages in flight
-    #[arg(short = 'n', long, value_name = "N", value_parser = parallel, default_value = "4", help_heading = "Classifier")]
-    pub parallel: usize,
+    /// Where the verdict comes from otherwise
+    #[command(flatten)]
+    pub samples: SampleArgs,
+    /// Messages in flight [default: 4 with a server, else one per CPU]
+    #[arg(short = 'n', long, value_name = "N", value_parser = parallel, help_heading = "Classifier")]
+    pub parallel: Option<usize>,
     /// Write here rather than to standard output; the file appears when it is complete
     #[arg(short, long, value_name = "FILE", help_heading = "Output", conflicts_with_all = ["in_place", "sort"])]
     pub output: Option<PathBuf>,
@@ -152,6 +178,9 @@ pub struct PipeArgs {
     /// Where the verdict comes from
     #[command(flatten)]
     pub classifier: ClassifierArgs,
+    /// Where the verdict comes from otherwise
+    #[command(flatten)]
+    pub samples: SampleArgs,
     /// What to do with a message that cannot be classified
     #[arg(long, value_enum, value_name = "WHAT", default_value_t, help_heading = "Output")]
     pub on_error: OnErrorArg,
@@ -161,6 +190,84 @@ pub struct PipeArgs {
     /// What is told
     #[command(flatten)]
     pub tell: TellArgs,
+}
+
+/// `hamsift train`
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("mail").required(true).multiple(true).args(["ham", "spam"])))]
+pub struct TrainArgs {
+    /// The token database; made if it is not there
+    #[arg(long, value_name = "FILE")]
+    pub db: Option<PathBuf>,
+    /// An mbox, a Maildir or one message of ham (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub ham: Vec<PathBuf>,
+    /// An mbox, a Maildir or one message of spam (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub spam: Vec<PathBuf>,
+    /// Take these messages out again, whatever class they were learned in
+    #[arg(long)]
+    pub forget: bool,
+    /// What is told
+    #[command(flatten)]
+    pub tell: TellArgs,
+    /// Show a progress line
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t, help_heading = "Messages")]
+    pub progress: WhenArg,
+}
+
+/// `hamsift score`
+#[derive(Debug, Args)]
+pub struct ScoreArgs {
+    /// Mboxes, Maildirs or single messages; `-` or none: standard input
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Print below each message the words that made its score (token database only)
+    #[arg(long, help_heading = "Output")]
+    pub clues: bool,
+    /// Where the verdict comes from
+    #[command(flatten)]
+    pub classifier: ClassifierArgs,
+    /// Where the verdict comes from otherwise
+    #[command(flatten)]
+    pub samples: SampleArgs,
+    /// Messages in flight [default: 4 with a server, else one per CPU]
+    #[arg(short = 'n', long, value_name = "N", value_parser = parallel, help_heading = "Classifier")]
+    pub parallel: Option<usize>,
+    /// What is told
+    #[command(flatten)]
+    pub tell: TellArgs,
+}
+
+/// `hamsift db`
+#[derive(Debug, Args)]
+pub struct DbArgs {
+    /// The token database
+    #[arg(long, value_name = "FILE", global = true)]
+    pub db: Option<PathBuf>,
+    /// What to do
+    #[command(subcommand)]
+    pub action: DbAction,
+}
+
+/// The actions of `hamsift db`.
+#[derive(Debug, Subcommand)]
+pub enum DbAction {
+    /// Say how much has been learned
+    Stats,
+    /// Write all words and their counts as CSV, as SpamBayes's sb_dbexpimp does
+    Export {
+        /// Where to; `-`: standard output
+        file: PathBuf,
+    },
+    /// Read an export or a pickle of SpamBayes in the place of what is there
+    Import {
+        /// Where from; `-`: standard input
+        file: PathBuf,
+        /// Add to what is there instead
+        #[arg(long)]
+        merge: bool,
+    },
 }
 
 /// Values of `--method`
@@ -373,7 +480,7 @@ mod tests {
     #[test]
     fn formails_numbers_are_understood() {
         let args = filter("-s http://h +3 -20 -n 2 in.mbox");
-        assert_eq!((args.skip, args.total, args.parallel), (3, Some(20), 2));
+        assert_eq!((args.skip, args.total, args.parallel), (3, Some(20), Some(2)));
         assert_eq!(filter("-s http://h -- +3").mailboxes, [PathBuf::from("+3")]);
         assert!(parse("filter -n -1").is_err());
         assert!(parse("filter -s http://h -n 0").is_err());

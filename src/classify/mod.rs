@@ -1,10 +1,12 @@
 //! Where verdicts come from, and how they get into a message.
 //!
-//! [`annotate`] is the only place that grafts a verdict onto a message; [`remote`] asks XML-RPC servers.
+//! [`annotate`] is the only place that grafts a verdict onto a message; [`remote`] asks XML-RPC
+//! servers, [`local`] the embedded engine.
 
 pub mod annotate;
 mod answer;
 mod health;
+pub mod local;
 mod method;
 pub mod remote;
 

@@ -1,17 +1,26 @@
 //! From what was typed to a [`Classifier`].
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
+use super::database;
 use crate::classify::annotate::{Annotate, Apply};
+use crate::classify::local::{Local, LocalConfig};
 use crate::classify::remote::{Remote, RemoteConfig};
 use crate::classify::{Classifier, Method};
-use crate::cli::{ApplyArg, ClassifierArgs, MethodArg};
+use crate::cli::{ApplyArg, ClassifierArgs, MOST_PARALLEL, MethodArg, SampleArgs};
+use crate::engine::Options;
 use crate::exit::{Exit, Failure};
 use crate::http::Endpoint;
+use crate::report::Teller;
+use crate::training::{self, Bad, Found, Learner, Sample, TrainingError};
 use crate::verdict::Cutoffs;
 
 /// The environment variable that names servers, separated by white space.
 const SERVER_VARIABLE: &str = "HAMSIFT_SERVER";
+/// Calls in flight if nothing else is said: SpamBayes's own server takes no more at a time.
+const SERVER_PARALLEL: usize = 4;
 
 /// How messages are annotated.
 pub(super) fn annotate(args: &ClassifierArgs) -> Annotate {
@@ -23,19 +32,146 @@ pub(super) fn annotate(args: &ClassifierArgs) -> Annotate {
     Annotate { header: args.header.clone(), keep_forged: args.keep_forged, apply }
 }
 
-/// The classifier that the arguments or the environment name; asks nobody yet.
-pub(super) fn open(args: &ClassifierArgs, parallel: usize) -> anyhow::Result<Arc<dyn Classifier>> {
-    let mut urls = args.server.clone();
-    if urls.is_empty() {
-        let variable = std::env::var(SERVER_VARIABLE).unwrap_or_default();
-        urls = variable.split_whitespace().map(str::to_owned).collect();
+/// Who is to give the verdicts.
+#[derive(Debug, PartialEq, Eq)]
+enum Choice {
+    /// Servers, by their URLs.
+    Servers(Vec<String>),
+    /// The engine, trained for this run.
+    Samples(Vec<Sample>),
+    /// The engine, over this database.
+    Database(PathBuf),
+}
+
+impl Choice {
+    /// The command line comes before the environment, and that before the default database.
+    fn make(args: &ClassifierArgs, samples: &SampleArgs) -> anyhow::Result<Choice> {
+        let servers = || {
+            let variable = std::env::var(SERVER_VARIABLE).unwrap_or_default();
+            Some(variable.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).filter(|urls| !urls.is_empty())
+        };
+        let samples = Sample::list(&samples.ham, &samples.spam);
+        if !args.server.is_empty() {
+            return Ok(Choice::Servers(args.server.clone()));
+        }
+        if !samples.is_empty() {
+            return Ok(Choice::Samples(samples));
+        }
+        if let Some(path) = &args.db {
+            return Ok(Choice::Database(path.clone()));
+        }
+        if let Some(urls) = servers() {
+            return Ok(Choice::Servers(urls));
+        }
+        if let Some(path) = database::from_environment() {
+            return Ok(Choice::Database(path));
+        }
+        let default = database::default_path();
+        if let Some(path) = default.as_ref().filter(|path| path.exists()) {
+            return Ok(Choice::Database(path.clone()));
+        }
+        let nowhere = default.map_or(String::new(), |path| format!(" ({} is not there)", path.display()));
+        let text = format!(
+            "no classifier{nowhere}: name a server with -s URL; or train a database with `hamsift train --ham PATH \
+             --spam PATH` and, if it is not the default one, name it with --db FILE; or give mail to learn from for \
+             this run with --ham PATH --spam PATH"
+        );
+        Err(Failure::error(Exit::Config, text))
     }
-    if urls.is_empty() {
-        return Err(Failure::error(
-            Exit::Config,
-            format!("no classifier: name a server with -s URL or in {SERVER_VARIABLE}"),
-        ));
+}
+
+/// Messages in flight where nothing is said about it.
+pub(super) fn default_parallel(args: &ClassifierArgs, samples: &SampleArgs) -> usize {
+    match Choice::make(args, samples) {
+        Ok(Choice::Servers(_)) | Err(_) => SERVER_PARALLEL,
+        Ok(Choice::Samples(_) | Choice::Database(_)) => cpus().min(MOST_PARALLEL),
     }
+}
+
+/// Threads that can run at once here.
+pub(super) fn cpus() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
+
+/// The classifier that the arguments or the environment name. Asks no server yet; learns from the samples.
+pub(super) fn open(
+    args: &ClassifierArgs,
+    samples: &SampleArgs,
+    parallel: usize,
+) -> anyhow::Result<Arc<dyn Classifier>> {
+    match Choice::make(args, samples)? {
+        Choice::Servers(urls) => remote(args, &urls, parallel),
+        choice => Ok(Arc::new(local(args, choice, false)?)),
+    }
+}
+
+/// The same for a command that classifies a single message.
+pub(super) fn open_for_one(args: &ClassifierArgs, samples: &SampleArgs) -> anyhow::Result<Arc<dyn Classifier>> {
+    match Choice::make(args, samples)? {
+        Choice::Servers(urls) => remote(args, &urls, 1),
+        choice => Ok(Arc::new(local(args, choice, true)?)),
+    }
+}
+
+/// The engine; a server will not do.
+pub(super) fn open_engine(args: &ClassifierArgs, samples: &SampleArgs, why: &str) -> anyhow::Result<Arc<Local>> {
+    match Choice::make(args, samples)? {
+        Choice::Servers(_) => Err(Failure::error(Exit::Usage, format!("{why} needs a token database, not a server"))),
+        choice => Ok(Arc::new(local(args, choice, false)?)),
+    }
+}
+
+/// Tells which database is used, if one is, where details are wanted.
+pub(super) fn tell(args: &ClassifierArgs, samples: &SampleArgs, teller: &Teller) {
+    if let (true, Ok(Choice::Database(path))) = (teller.is_verbose(), Choice::make(args, samples)) {
+        database::tell(&path, teller);
+    }
+}
+
+fn local(args: &ClassifierArgs, choice: Choice, single: bool) -> anyhow::Result<Local> {
+    let config = LocalConfig { options: Options::default(), evidence: args.evidence };
+    let open = if single { Local::looked_up } else { Local::loaded };
+    match choice {
+        Choice::Database(path) => {
+            open(&path, args.timeout.min(database::WAIT), config).map_err(|error| database::failure(error, Exit::Io))
+        }
+        Choice::Samples(samples) => learn(&samples, config),
+        Choice::Servers(_) => Err(Failure::error(Exit::Usage, "a server is no token database")),
+    }
+}
+
+fn learn(samples: &[Sample], config: LocalConfig) -> anyhow::Result<Local> {
+    let mut learner = Learner::default();
+    let mut bad: Vec<Bad> = Vec::new();
+    training::read(samples, cpus(), &config.options, |found, _| {
+        match found {
+            Found::Lesson(lesson) => drop(learner.learn(lesson)),
+            Found::Bad(one) => bad.push(one.clone()),
+        }
+        Ok::<_, std::convert::Infallible>(())
+    })
+    .map_err(training_failure)?;
+    let local = Local::trained(learner.into_memory(), config);
+    if let [Bad { file, offset, reason }, more @ ..] = &bad[..] {
+        let (file, more) = (file.display(), more.len());
+        local.note(format!("not learned from: {file}, message at byte {offset}: {reason}; and {more} more"));
+    }
+    Ok(local)
+}
+
+/// A failed training with its exit status.
+pub(super) fn training_failure<E>(error: TrainingError<E>) -> anyhow::Error
+where
+    anyhow::Error: From<E>,
+{
+    match error {
+        TrainingError::Mailbox(error) => Failure::error(error.exit(), error.to_string()),
+        TrainingError::Internal(text) => Failure::error(Exit::Io, text),
+        TrainingError::Taker(error) => error.into(),
+    }
+}
+
+fn remote(args: &ClassifierArgs, urls: &[String], parallel: usize) -> anyhow::Result<Arc<dyn Classifier>> {
     let parse = |url: &String| Endpoint::parse(url).map_err(|error| Failure::error(Exit::Usage, error.to_string()));
     let config = RemoteConfig {
         servers: urls.iter().map(parse).collect::<Result<_, _>>()?,

@@ -1,9 +1,13 @@
 //! The commands: each turns its arguments into a plan, in which nothing invalid is left, and runs it.
 
 mod classifier;
+mod database;
+mod db;
 mod filter;
 mod pipe;
+mod score;
 mod signals;
+mod train;
 
 use std::io::{self, Write};
 
@@ -18,6 +22,9 @@ pub fn run(cli: Cli) -> Exit {
     let result = match cli.command {
         Command::Filter(args) => filter::run(*args),
         Command::Pipe(args) => pipe::run(*args),
+        Command::Train(args) => train::run(*args),
+        Command::Score(args) => score::run(*args),
+        Command::Db(args) => db::run(*args),
         Command::Completions { shell } => {
             // Not straight to standard output: there it panics when that fails.
             let mut script = Vec::new();

@@ -64,7 +64,9 @@ pub(super) fn run(args: PipeArgs) -> anyhow::Result<Exit> {
 
 fn verdict(args: &PipeArgs, input: &[u8], message: &message::Message, teller: &Teller) -> Result<Answer, String> {
     let classify = || {
-        let classifier = classifier::open(&args.classifier, 1).map_err(|error| format!("{error:#}"))?;
+        let classifier =
+            classifier::open_for_one(&args.classifier, &args.samples).map_err(|error| format!("{error:#}"))?;
+        classifier::tell(&args.classifier, &args.samples, teller);
         let cleaned = message.has_ours().then(|| message::edited(input, &message.without_ours()));
         let answer = classifier.classify(cleaned.as_deref().unwrap_or(input));
         // A mail log has no use for the same note with every message.

@@ -25,6 +25,13 @@ pub fn evidence(clues: &[Clue<'_>], options: &Options) -> Vec<u8> {
     text.into_bytes()
 }
 
+/// A word as Python 2's `repr` shows it, quotes and all. Printable ASCII whatever the word is.
+pub fn quoted(word: &[u8], unicode: bool) -> Vec<u8> {
+    let mut text = String::new();
+    quote(word, unicode, &mut text);
+    text.into_bytes()
+}
+
 /// Python 2's `repr` of a byte string or, with a `u` before it, of a Unicode string.
 fn quote(word: &[u8], unicode: bool, text: &mut String) {
     let quote = if word.contains(&b'\'') && !word.contains(&b'"') { '"' } else { '\'' };

@@ -42,7 +42,7 @@ mod words;
 mod tests;
 
 pub use bayes::{Clue, Counts, Score, Tokens, Totals, clues, score};
-pub use evidence::evidence;
+pub use evidence::{evidence, quoted};
 pub use memory::{Memory, Underflow};
 pub use options::Options;
 pub use tokenizer::{Tokenizer, tokenize};

@@ -58,9 +58,11 @@ impl Plan {
 
 /// Runs the command.
 pub(super) fn run(mut args: FilterArgs) -> anyhow::Result<Exit> {
-    let capped = args.parallel > MOST_PARALLEL;
-    let parallel = args.parallel.min(MOST_PARALLEL);
-    let classifier = if args.dry_run { None } else { Some(classifier::open(&args.classifier, parallel)?) };
+    let parallel = args.parallel.unwrap_or_else(|| classifier::default_parallel(&args.classifier, &args.samples));
+    let capped = parallel > MOST_PARALLEL;
+    let parallel = parallel.min(MOST_PARALLEL);
+    let classifier =
+        if args.dry_run { None } else { Some(classifier::open(&args.classifier, &args.samples, parallel)?) };
     let inputs = inputs(std::mem::take(&mut args.mailboxes));
     let length = check_inputs(&inputs)?;
     let range = args.shard.map(|shard| range(shard, length)).transpose()?;
@@ -71,6 +73,9 @@ pub(super) fn run(mut args: FilterArgs) -> anyhow::Result<Exit> {
     let teller = Arc::new(Teller::new(tell.volume(), tell.color.into(), progress));
     if capped {
         teller.note(&format!("-n {MOST_PARALLEL} is the most; going on with that"));
+    }
+    if classifier.is_some() {
+        classifier::tell(&plan.args.classifier, &plan.args.samples, &teller);
     }
     match classifier {
         None => count::run(&plan, &teller),

@@ -103,6 +103,13 @@ pub struct Snapshot {
 pub struct Store {
     path: PathBuf,
     connection: Connection,
+    /// Which file it is.
+    identity: Option<(u64, u64)>,
+}
+
+fn identity(metadata: &std::fs::Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt as _;
+    (metadata.dev(), metadata.ino())
 }
 
 impl Store {
@@ -147,7 +154,8 @@ impl Store {
         connection.busy_timeout(wait).map_err(error)?;
         // A committed training run survives a power cut too.
         connection.pragma_update(None, "synchronous", "FULL").map_err(error)?;
-        Ok(Store { path: path.to_owned(), connection })
+        let identity = std::fs::metadata(path).ok().map(|metadata| identity(&metadata));
+        Ok(Store { path: path.to_owned(), connection, identity })
     }
 
     /// Whether the tables are there. An error if the file is not ours.
@@ -182,6 +190,12 @@ impl Store {
 
     fn error(&self, source: rusqlite::Error) -> StoreError {
         error(&self.path, source)
+    }
+
+    /// Whether the name stands for another file by now, or for none: this one is then read in vain.
+    pub fn is_replaced(&self) -> bool {
+        let now = std::fs::metadata(&self.path).ok().map(|metadata| identity(&metadata));
+        now != self.identity
     }
 
     /// A number that is another one after every change of the database.
