@@ -1,12 +1,16 @@
 //! Where a mailbox goes: standard output, or a file that appears under its name only once it is complete.
 
+use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use tempfile::NamedTempFile;
 
 /// Bytes gathered before they are written.
@@ -113,12 +117,36 @@ impl Write for Output {
 }
 
 /// A temporary file in the folder of `path`, with this mode (less the umask, as for any new file).
+///
+/// Its name tells whose it is, so that [`sweep`] can remove what a killed process has left.
 pub fn beside(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
+    let mut prefix = temporary_prefix(path);
+    prefix.push(format!("{}-", std::process::id()));
     tempfile::Builder::new()
-        .prefix(".hamsift-")
+        .prefix(&prefix)
         .permissions(fs::Permissions::from_mode(mode))
         .tempfile_in(folder_of(path))
         .map_err(|error| io::Error::new(error.kind(), error.to_string()))
+}
+
+fn temporary_prefix(path: &Path) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(path.file_name().unwrap_or_default());
+    prefix.push(".hamsift-new-");
+    prefix
+}
+
+/// Removes temporary files beside `path` whose process has been killed. What cannot be removed stays.
+pub fn sweep(path: &Path) {
+    let prefix = temporary_prefix(path);
+    for entry in fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let rest = name.as_bytes().strip_prefix(prefix.as_bytes()).and_then(|rest| std::str::from_utf8(rest).ok());
+        let pid = rest.and_then(|rest| rest.split('-').next()?.parse().ok()).and_then(Pid::from_raw);
+        if pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Syncs a temporary file, gives it its name, and syncs the folder.
@@ -214,6 +242,20 @@ mod tests {
         let mut output = Output::file(Path::new("/dev/full")).expect("open");
         output.write_all(b"x").expect("buffered");
         assert_eq!(output.finish(true).map_err(|e| e.kind()).err(), Some(io::ErrorKind::StorageFull));
+    }
+
+    #[test]
+    fn what_the_dead_have_left_is_swept_away() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("inbox");
+        let mut child = std::process::Command::new("true").spawn().expect("true");
+        let dead = child.id();
+        child.wait().expect("ended");
+        for owner in [dead, std::process::id()] {
+            fs::write(folder.path().join(format!(".inbox.hamsift-new-{owner}-x")), "mail").expect("written");
+        }
+        sweep(&path);
+        assert_eq!(names(folder.path()), [format!(".inbox.hamsift-new-{}-x", std::process::id())]);
     }
 
     #[test]

@@ -67,6 +67,12 @@ impl Drop for Asking<'_> {
     }
 }
 
+/// How long a call that began to ask at `since` is waited for by one that has until `deadline`: never so long that too
+/// little time is left.
+fn patient_until(since: Instant, deadline: Instant) -> Instant {
+    since + PATIENCE.min(deadline.saturating_duration_since(since) / 2)
+}
+
 impl Choice {
     /// `None`: to be found out.
     pub(super) fn new(fixed: Option<Method>) -> Self {
@@ -79,9 +85,9 @@ impl Choice {
             let now = Instant::now();
             match *state {
                 State::Known(method) => return Turn::Call(method),
-                State::Asking(since) if now < since + PATIENCE => {
-                    let Some(left) = deadline.checked_duration_since(now) else { return Turn::TooLate };
-                    let left = left.min(since + PATIENCE - now);
+                State::Asking(_) if now >= deadline => return Turn::TooLate,
+                State::Asking(since) if now < patient_until(since, deadline) => {
+                    let left = patient_until(since, deadline) - now;
                     state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
                 }
                 State::Unknown | State::Asking(_) => {

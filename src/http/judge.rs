@@ -21,6 +21,9 @@ const ANSWERS: u64 = 8;
 const LONG: Duration = Duration::from_secs(3);
 /// Nothing in flight on the kept-alive connection for so long, and the fresh one still waits.
 const IDLE: Duration = Duration::from_millis(200);
+/// A call on the one good connection that takes so long, and several times as long as any before, tells nothing of the
+/// others any more: perhaps the server hangs on that message alone, and was taken for single-threaded by mistake.
+const STUCK: Duration = Duration::from_millis(500);
 /// The first time until a second connection is tried again; doubled each time it starves.
 const FIRST_TRIAL: Duration = Duration::from_secs(5);
 const LAST_TRIAL: Duration = Duration::from_secs(600);
@@ -31,6 +34,7 @@ struct Live {
     id: u64,
     answers: u64,
     busy: bool,
+    sent: Instant,
     last_answer: Instant,
     socket: Weak<OwnedFd>,
 }
@@ -43,6 +47,8 @@ pub(super) struct Judge {
     /// Answers on connections that had answered before: proof of keep-alive.
     kept_answers: u64,
     last_answered: u64,
+    /// The longest that an answer took.
+    longest: Duration,
     /// One connection was answered between two answers of another: the server serves several at once.
     several: bool,
     trial: Option<(Instant, Duration)>,
@@ -56,6 +62,7 @@ impl Judge {
             live: Vec::new(),
             kept_answers: 0,
             last_answered: 0,
+            longest: Duration::ZERO,
             several: false,
             trial: None,
             noted: false,
@@ -64,14 +71,14 @@ impl Judge {
 
     /// A connection was opened. Gives the number to be handed to [`starving`](Self::starving).
     pub(super) fn opened(&mut self, id: u64, socket: Weak<OwnedFd>, now: Instant) -> u64 {
-        self.live.push(Live { id, answers: 0, busy: true, last_answer: now, socket });
+        self.live.push(Live { id, answers: 0, busy: true, sent: now, last_answer: now, socket });
         self.kept_answers
     }
 
     /// A request begins to leave on a connection.
-    pub(super) fn sent(&mut self, id: u64) {
+    pub(super) fn sent(&mut self, id: u64, now: Instant) {
         if let Some(live) = self.live.iter_mut().find(|live| live.id == id) {
-            live.busy = true;
+            (live.busy, live.sent) = (true, now);
         }
     }
 
@@ -84,6 +91,7 @@ impl Judge {
             self.kept_answers += 1;
             self.several |= last != id;
         }
+        self.longest = self.longest.max(now.saturating_duration_since(live.sent));
         live.answers += 1;
         live.busy = false;
         live.last_answer = now;
@@ -102,9 +110,16 @@ impl Judge {
     /// How many connections may be in use at once.
     pub(super) fn limit(&self, now: Instant) -> usize {
         match self.trial {
-            Some((at, _)) if !self.several => self.connections.min(if now < at { 1 } else { 2 }),
+            Some((at, _)) if !self.several && !self.is_stuck(now) => self.connections.min(if now < at { 1 } else { 2 }),
             _ => self.connections,
         }
+    }
+
+    fn is_stuck(&self, now: Instant) -> bool {
+        let patience = STUCK.max(self.longest * 4);
+        self.live
+            .iter()
+            .any(|live| live.busy && live.answers > 0 && now.saturating_duration_since(live.sent) > patience)
     }
 
     /// Whether the fresh connection `id` waits in vain. `mark` is what [`opened`](Self::opened) gave for it.
@@ -159,9 +174,14 @@ mod tests {
         }
         fn answer(&mut self, id: u64, ms: u64, times: usize) {
             for _ in 0..times {
-                self.judge.sent(id);
+                let at = self.at(ms);
+                self.judge.sent(id, at);
                 self.judge.answered(id, self.at(ms));
             }
+        }
+        fn send(&mut self, id: u64, ms: u64) {
+            let at = self.at(ms);
+            self.judge.sent(id, at);
         }
         fn starving(&mut self, id: u64, opened: u64, mark: u64, now: u64) -> bool {
             self.judge.starving(id, self.at(opened), mark, self.at(now))
@@ -179,7 +199,7 @@ mod tests {
         court.answer(1, 50, 8);
         assert!(!court.starving(2, 0, mark, 60), "the first answer does not prove keep-alive");
         court.answer(1, 55, 1);
-        court.judge.sent(1);
+        court.send(1, 55);
         assert!(!court.starving(2, 0, mark, 59), "too early to tell");
         assert!(court.starving(2, 0, mark, 60));
         assert_eq!(court.limit(61), 1);
@@ -195,7 +215,7 @@ mod tests {
         court.open(1, 0);
         court.open(2, 0);
         court.answer(1, 1000, 3);
-        court.judge.sent(1);
+        court.send(1, 1000);
         assert!(!court.starving(2, 0, 0, 2999));
         assert!(court.starving(2, 0, 0, 3000));
 
@@ -228,6 +248,24 @@ mod tests {
         court.answer(1, 15_131, 1);
         assert_eq!(court.limit(15_132), 4);
         assert!(!court.judge.watchful());
+    }
+
+    #[test]
+    fn a_good_connection_that_hangs_makes_room_for_others() {
+        let mut court = Court::new(4);
+        court.open(1, 0);
+        court.open(2, 0);
+        court.answer(1, 20, 20);
+        assert!(court.starving(2, 0, 0, 60));
+        court.send(1, 100);
+        assert_eq!((court.limit(600), court.limit(601)), (1, 4));
+        court.answer(1, 700, 1);
+        assert_eq!(court.limit(701), 1);
+        // Calls that take as long as others did are not stuck.
+        court.send(1, 1000);
+        court.judge.answered(1, court.at(2000));
+        court.send(1, 2000);
+        assert_eq!((court.limit(5000), court.limit(6061)), (1, 4));
     }
 
     #[test]

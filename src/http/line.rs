@@ -124,7 +124,7 @@ impl LineState {
             call.answers_before = answers;
             drop(call);
             self.site.count_request();
-            self.site.judge().sent(id);
+            self.site.judge().sent(id, Instant::now());
         }
     }
 }

@@ -7,7 +7,10 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread, ThreadId};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How often one that waits looks whether there is room.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// See the module.
 #[derive(Debug)]
@@ -70,7 +73,8 @@ impl<T> Seats<T> {
                     return None;
                 }
                 drop(inner);
-                thread::park_timeout(left);
+                // The limit may rise with time alone, of which nobody tells.
+                thread::park_timeout(left.min(LOOK_AGAIN));
                 inner = self.lock();
             }
         }

@@ -71,6 +71,7 @@ fn rewrite(run: &mut Run, file: usize, path: &Path) -> anyhow::Result<Exit> {
     for _ in 0..TRIES {
         let snapshot = {
             let mut locked = lock(run, path)?;
+            output::sweep(path);
             if let Some(told) = recovery::recover(path, locked.file()).map_err(|error| failed("recover", error))? {
                 run.teller.error(&told);
             }
