@@ -6,6 +6,7 @@ mod db;
 mod filter;
 mod pipe;
 mod score;
+mod serve;
 mod signals;
 mod train;
 
@@ -22,6 +23,7 @@ pub fn run(cli: Cli) -> Exit {
     let result = match cli.command {
         Command::Filter(args) => filter::run(*args),
         Command::Pipe(args) => pipe::run(*args),
+        Command::Serve(args) => serve::run(*args),
         Command::Train(args) => train::run(*args),
         Command::Score(args) => score::run(*args),
         Command::Db(args) => db::run(*args),

@@ -1,0 +1,147 @@
+//! The threads that carry out calls. There are as many as were asked for, whatever the number of connections; a
+//! connection waits for its answer and holds no thread meanwhile.
+
+use std::io::{self, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hyper::StatusCode;
+use tokio::sync::oneshot;
+
+use super::body::{BodyError, Held, unpack};
+use super::fault::{self, Fault};
+use super::methods::{Outcome, Service};
+use super::metrics::Metrics;
+use crate::classify::Classifier as _;
+use crate::report::Teller;
+use crate::xmlrpc::{self, Limits};
+
+/// Answers above this size are packed for clients that take gzip; so does the original.
+const PACK_ABOVE: usize = 1400;
+/// A call has a handful of parameters, all of them simple.
+const SHAPE: (usize, usize) = (8, 100);
+
+/// A call to be carried out.
+pub(super) struct Job {
+    pub(super) body: Vec<u8>,
+    /// The body is packed with gzip.
+    pub(super) packed: bool,
+    /// The client takes gzip.
+    pub(super) takes_gzip: bool,
+    /// The room that the body takes.
+    pub(super) held: Held,
+    /// Who asks.
+    pub(super) peer: Arc<str>,
+    pub(super) reply: oneshot::Sender<Reply>,
+}
+
+/// What the client is to get.
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) body: Vec<u8>,
+    pub(super) packed: bool,
+    pub(super) held: Held,
+}
+
+/// What all workers use.
+pub(super) struct Kit {
+    pub(super) service: Arc<Service>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) teller: Arc<Teller>,
+    pub(super) max_body: usize,
+}
+
+/// Starts workers; they end when the sender is dropped.
+pub(super) fn start(count: usize, kit: Kit) -> io::Result<Sender<Job>> {
+    let (sender, receiver) = channel();
+    let (receiver, kit) = (Arc::new(Mutex::new(receiver)), Arc::new(kit));
+    for number in 1..=count {
+        let (receiver, kit) = (receiver.clone(), kit.clone());
+        thread::Builder::new().name(format!("worker {number}")).spawn(move || work(&receiver, &kit))?;
+    }
+    Ok(sender)
+}
+
+fn work(jobs: &Mutex<Receiver<Job>>, kit: &Kit) {
+    loop {
+        // In a statement of its own: the lock is not held during the work.
+        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = job else { return };
+        // Nobody waits for it any more.
+        if !job.reply.is_closed() {
+            carry_out(kit, job);
+        }
+    }
+}
+
+fn carry_out(kit: &Kit, job: Job) {
+    let started = Instant::now();
+    let Job { mut body, packed, takes_gzip, mut held, peer, reply } = job;
+    if packed {
+        body = match unpack(&body, kit.max_body, &mut held) {
+            Ok(body) => body,
+            Err(error) => {
+                let body = Vec::new();
+                drop(reply.send(Reply { status: status_of(error), body, packed: false, held }));
+                return;
+            }
+        };
+    }
+    let mut outcome = Outcome::default();
+    let called = catch_unwind(AssertUnwindSafe(|| call(kit, &body, &mut outcome)));
+    let result = called.unwrap_or_else(|_| Err(Fault::other("internal error in hamsift (please report this)")));
+    drop(body);
+    let mut answer = Vec::new();
+    match &result {
+        Ok(value) => xmlrpc::response(value, &mut answer),
+        Err(fault) => xmlrpc::fault(fault::CODE, &fault.to_string(), &mut answer),
+    }
+    let packed = takes_gzip && answer.len() > PACK_ABOVE;
+    if packed {
+        answer = pack(&answer);
+    }
+    let took = started.elapsed();
+    // Before the answer is out: whoever has it finds the call counted.
+    kit.metrics.call(&outcome, result.is_err(), took);
+    drop(reply.send(Reply { status: StatusCode::OK, body: answer, packed, held }));
+    if kit.teller.is_verbose() {
+        let method = outcome.method.and_then(|number| super::methods::METHODS.get(number)).map_or("?", |m| m.name);
+        let end = match (&result, outcome.class) {
+            (Err(fault), _) => fault.to_string(),
+            (Ok(_), Some(class)) => class.to_string(),
+            (Ok(_), None) => "done".to_owned(),
+        };
+        let millis = took.as_secs_f64() * 1000.0;
+        kit.teller.detail(&format!("{peer} {method} {} bytes, {end}, {millis:.1} ms", outcome.bytes));
+    }
+    for note in kit.service.local().notes() {
+        kit.teller.note(&note);
+    }
+}
+
+fn call(kit: &Kit, body: &[u8], outcome: &mut Outcome) -> Result<xmlrpc::Value, Fault> {
+    let limits = Limits { depth: SHAPE.0, values: SHAPE.1, bytes: kit.max_body };
+    let (method, params) = xmlrpc::decode_call(body, &limits)?;
+    kit.service.call(&method, params, outcome)
+}
+
+/// The HTTP status for a body that cannot be read.
+pub(super) fn status_of(error: BodyError) -> StatusCode {
+    match error {
+        BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyError::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+        BodyError::Broken => StatusCode::BAD_REQUEST,
+    }
+}
+
+fn pack(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 2), Compression::fast());
+    // Writing to memory cannot fail.
+    let _ = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default()
+}
