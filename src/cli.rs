@@ -6,9 +6,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::classify::annotate::field_name;
+use crate::engine::Options;
 use crate::report;
 use crate::verdict::Class;
 
@@ -21,6 +22,12 @@ pub const MOST_PARALLEL: usize = 256;
 #[derive(Debug, Parser)]
 #[command(name = "hamsift", version, disable_help_subcommand = true, args_override_self = true, max_term_width = 100)]
 pub struct Cli {
+    /// Read this configuration file, not the default one
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Configuration")]
+    pub config: Option<PathBuf>,
+    /// Print what is in force, and where each value comes from, and do nothing else
+    #[arg(long, help_heading = "Configuration")]
+    pub config_dump: bool,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -46,6 +53,17 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+/// Settings of the engine.
+#[derive(Debug, Default, Args)]
+pub struct EngineArgs {
+    /// Set an option of SpamBayes's, such as ham_cutoff=0.15 (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = engine_option, help_heading = "Engine")]
+    pub option: Vec<(String, String)>,
+    /// Take options from a SpamBayes options file (bayescustomize.ini, .spambayesrc)
+    #[arg(long, value_name = "FILE", help_heading = "Engine")]
+    pub spambayesrc: Option<PathBuf>,
 }
 
 /// Where the verdict comes from and how it is written: what all commands that classify have in common.
@@ -84,6 +102,9 @@ pub struct ClassifierArgs {
     /// What to take over from the server's answer
     #[arg(long, value_enum, value_name = "WHAT", default_value_t, help_heading = "Header")]
     pub apply: ApplyArg,
+    /// How the engine counts
+    #[command(flatten)]
+    pub engine: EngineArgs,
 }
 
 /// Mail to train on in memory for one run, rather than a server or a database.
@@ -215,6 +236,9 @@ pub struct TrainArgs {
     /// Take these messages out again, whatever class they were learned in
     #[arg(long)]
     pub forget: bool,
+    /// How the engine counts
+    #[command(flatten)]
+    pub engine: EngineArgs,
     /// What is told
     #[command(flatten)]
     pub tell: TellArgs,
@@ -371,6 +395,13 @@ pub struct Shard {
     pub of: u64,
 }
 
+/// The name and the value in `NAME=VALUE`, checked.
+fn engine_option(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
+    Options::default().set(name.trim(), value.trim()).map_err(|error| error.to_string())?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.trim_end_matches('s').parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
@@ -416,14 +447,19 @@ fn shard(text: &str) -> Result<Shard, String> {
         .ok_or_else(|| "must be I/N, with I from 1 to N".to_owned())
 }
 
+/// The first argument that is the name of a command, however wrong those before it are.
+pub fn command_in(arguments: &[OsString]) -> Option<&str> {
+    let cli = Cli::command();
+    arguments.iter().skip(1).filter_map(|word| word.to_str()).find(|word| cli.find_subcommand(word).is_some())
+}
+
 /// Turns formail's `+SKIP` and `-TOTAL` into `--skip` and `--total`. Arguments behind `--` are names.
 pub fn with_formail_numbers(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut named = false;
     let mut arguments: Vec<_> = arguments.into_iter().collect();
-    if arguments.get(1).is_none_or(|command| command != "filter") {
-        return arguments;
-    }
-    for argument in &mut arguments[2..] {
+    let at = arguments.iter().position(|word| word == "filter").filter(|_| command_in(&arguments) == Some("filter"));
+    let Some(at) = at else { return arguments };
+    for argument in &mut arguments[at + 1..] {
         named |= argument == "--";
         let Some(text) = argument.to_str().filter(|_| !named) else { continue };
         let number = |sign| text.strip_prefix(sign).filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
@@ -438,7 +474,6 @@ pub fn with_formail_numbers(arguments: impl IntoIterator<Item = OsString>) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
 
     use super::*;
 

@@ -5,6 +5,7 @@
 pub mod classify;
 pub mod cli;
 pub mod cmd;
+pub mod config;
 pub mod engine;
 pub mod exit;
 pub mod http;

@@ -125,16 +125,16 @@ impl Mailbox {
         Ok(Mailbox { kind, file: argument.to_owned(), bytes: Vec::new() })
     }
 
-    /// Whether [`open`](Mailbox::open) would do, as far as that can be known without taking anything from a pipe.
+    /// Whether a mailbox is there and is one, as far as that can be known without taking anything from a pipe.
     ///
     /// # Errors
-    /// Those of [`open`](Mailbox::open).
+    /// Those of [`open`](Mailbox::open) and of the first [`next`](Mailbox::next).
     pub fn check(argument: &Path) -> Result<(), MailboxError> {
         if argument.as_os_str() == "-" {
             return Ok(());
         }
         match argument.metadata() {
-            Ok(metadata) if metadata.is_file() || metadata.is_dir() => Mailbox::open(argument).map(drop),
+            Ok(metadata) if metadata.is_file() || metadata.is_dir() => Mailbox::open(argument)?.next().map(drop),
             Ok(_) => Ok(()),
             Err(error) => Err(InputError::Open { name: argument.display().to_string(), error }.into()),
         }
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(Mailbox::open(&path).err().map(|error| error.exit()), Some(Exit::NoInput));
         assert_eq!(Mailbox::check(&path).err().map(|error| error.exit()), Some(Exit::NoInput));
         fs::write(&path, b"\0\x01\x02 binary\n").expect("written");
-        assert_eq!(Mailbox::check(&path).err().map(|error| error.exit()), None);
+        assert_eq!(Mailbox::check(&path).err().map(|error| error.exit()), Some(Exit::Data));
         let error = Mailbox::open(&path).expect("it opens").next().map(drop).expect_err("no mailbox");
         assert_eq!(error.exit(), Exit::Data);
     }

@@ -12,8 +12,16 @@ use std::ops::Range;
 
 use memchr::{memchr, memmem, memrchr};
 
+mod strip;
+
+pub use strip::Stripper;
+
 /// The prefix of the names of all fields that are ours, in any case of letters.
 pub const OUR_PREFIX: &str = "X-Spambayes-";
+
+/// How far a line is searched for the colon behind a field's name, bytes: there is no field in a longer one, so that a
+/// message can be read in pieces.
+const LONGEST_NAME: usize = 64 << 10;
 
 /// A line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +95,7 @@ fn line_kind(line: &[u8]) -> Line {
         Some(b'>') if is_quoted_from(line) => return Line::QuotedFrom,
         _ => {}
     }
-    let Some(colon) = memchr(b':', line) else { return Line::End };
+    let Some(colon) = memchr(b':', &line[..line.len().min(LONGEST_NAME)]) else { return Line::End };
     let name = &line[..colon];
     let strict = name.trim_ascii_end();
     if !strict.is_empty() && strict.iter().all(u8::is_ascii_graphic) {
@@ -101,6 +109,7 @@ fn line_kind(line: &[u8]) -> Line {
 }
 
 fn is_quoted_from(line: &[u8]) -> bool {
+    let line = &line[..line.len().min(LONGEST_NAME)];
     line.starts_with(b">") && line[line.iter().take_while(|&&byte| byte == b'>').count()..].starts_with(b"From ")
 }
 
@@ -120,6 +129,11 @@ pub fn is_ours(name: &[u8], header: &str) -> bool {
 
 fn is_prefixed(name: &[u8]) -> bool {
     name.get(..OUR_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(OUR_PREFIX.as_bytes()))
+}
+
+/// How much of a field of ours `X-Old-` takes the place of.
+fn renamed_prefix(line: &[u8]) -> usize {
+    if line.len() > 2 && line[..2].eq_ignore_ascii_case(b"X-") { 2 } else { 0 }
 }
 
 impl<'a> Message<'a> {
@@ -209,6 +223,12 @@ impl<'a> Message<'a> {
         !self.ours.is_empty()
     }
 
+    /// Its length without fields of ours, in bytes: what limits are compared with, so that a verdict makes no message too
+    /// large for the next one.
+    pub fn length_without_ours(&self) -> u64 {
+        (self.bytes.len() - self.ours.iter().map(Range::len).sum::<usize>()) as u64
+    }
+
     /// Whether nothing but line ends and fields of ours stands under its From_ line.
     pub fn is_bare(&self) -> bool {
         let all = self.bytes.len();
@@ -242,8 +262,7 @@ impl<'a> Message<'a> {
                 // The first range may begin with the newline before its field.
                 let line = &self.bytes[at..line_end(self.bytes, at)];
                 if !matches!(line.first(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
-                    let prefix = if line.len() > 2 && line[..2].eq_ignore_ascii_case(b"X-") { 2 } else { 0 };
-                    edits.push(Edit { range: at..at + prefix, text: b"X-Old-".to_vec() });
+                    edits.push(Edit { range: at..at + renamed_prefix(line), text: b"X-Old-".to_vec() });
                 }
                 at += line.len();
             }

@@ -31,6 +31,8 @@ pub struct Output {
 struct Pending {
     temporary: NamedTempFile,
     path: PathBuf,
+    /// Whether a file of this name is replaced.
+    replace: bool,
 }
 
 impl Output {
@@ -61,14 +63,26 @@ impl Output {
         let mode = old.map_or(0o666, |old| old.mode() & 0o777);
         let temporary = beside(&path, mode)?;
         let to = BufWriter::with_capacity(BUFFER, temporary.reopen()?);
-        Ok(Output { to, pending: Some(Pending { temporary, path }) })
+        Ok(Output { to, pending: Some(Pending { temporary, path, replace: true }) })
+    }
+
+    /// A file that must not exist yet, neither now nor when it is finished.
+    pub fn new_file(path: &Path) -> io::Result<Output> {
+        if path.symlink_metadata().is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let mut output = Output::file(path)?;
+        if let Some(pending) = &mut output.pending {
+            pending.replace = false;
+        }
+        Ok(output)
     }
 
     /// A temporary file, to be taken back with [`Output::into_temporary`].
     pub fn temporary(temporary: NamedTempFile) -> io::Result<Output> {
         let to = BufWriter::with_capacity(BUFFER, temporary.reopen()?);
         let path = temporary.path().to_owned();
-        Ok(Output { to, pending: Some(Pending { temporary, path }) })
+        Ok(Output { to, pending: Some(Pending { temporary, path, replace: false }) })
     }
 
     /// The temporary file, with all written to it.
@@ -84,21 +98,33 @@ impl Output {
         poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0) && fds[0].revents().contains(PollFlags::ERR)
     }
 
-    /// Writes what is left. A file is synced and gets its name; one that is not `complete` becomes `NAME.partial`
-    /// instead, whose path is returned, or goes if it is empty.
+    /// Writes what is left. A file is synced and gets its name; one that is not `complete` becomes `NAME.partial` instead
+    /// (or `NAME.partial.1`, … if there is one already), whose path is returned, or goes if it is empty.
     pub fn finish(mut self, complete: bool) -> io::Result<Option<PathBuf>> {
         self.to.flush()?;
-        let Some(Pending { temporary, path }) = self.pending else { return Ok(None) };
-        if complete {
+        let Some(Pending { temporary, path, replace }) = self.pending else { return Ok(None) };
+        if complete && replace {
             publish(temporary, &path)?;
             return Ok(None);
         }
-        if temporary.as_file().metadata()?.len() == 0 {
+        if !complete && temporary.as_file().metadata()?.len() == 0 {
             return Ok(None);
         }
-        let partial = with_suffix(&path, ".partial");
-        publish(temporary, &partial)?;
-        Ok(Some(partial))
+        temporary.as_file().sync_all()?;
+        let first = if complete { path.clone() } else { with_suffix(&path, ".partial") };
+        let others = (1..).map(|number| with_suffix(&path, &format!(".partial.{number}")));
+        let mut temporary = temporary;
+        for name in std::iter::once(first).chain(others) {
+            match temporary.persist_noclobber(&name) {
+                Ok(_) => {
+                    sync_folder_of(&name)?;
+                    return Ok((name != path).then_some(name));
+                }
+                Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => temporary = error.file,
+                Err(error) => return Err(error.error),
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -172,6 +198,12 @@ pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     path.into()
 }
 
+/// Where a file that perhaps does not exist yet will be: two paths with the same place are the same file.
+pub fn place_of(path: &Path) -> PathBuf {
+    let folder = fs::canonicalize(folder_of(path)).unwrap_or_else(|_| folder_of(path).to_owned());
+    fs::canonicalize(path).unwrap_or_else(|_| folder.join(path.file_name().unwrap_or_default()))
+}
+
 /// Whether both are the same regular file.
 pub fn same_file(a: &Metadata, b: &Metadata) -> bool {
     a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino())
@@ -222,6 +254,22 @@ mod tests {
         assert_eq!(Output::file(&path).expect("open").finish(false).expect("finished"), None);
         drop(Output::file(&path));
         assert_eq!(names(folder.path()), ["out.partial"]);
+        let mut output = Output::file(&path).expect("open");
+        output.write_all(b"more").expect("written");
+        assert_eq!(output.finish(false).expect("finished"), Some(folder.path().join("out.partial.1")));
+        assert_eq!(fs::read(folder.path().join("out.partial")).expect("there"), b"half");
+    }
+
+    #[test]
+    fn a_file_that_must_be_new_never_replaces_one() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("out");
+        let mut output = Output::new_file(&path).expect("open");
+        output.write_all(b"ours").expect("written");
+        fs::write(&path, "theirs").expect("written");
+        assert_eq!(output.finish(true).expect("finished"), Some(folder.path().join("out.partial.1")));
+        assert_eq!(fs::read(&path).expect("there"), b"theirs");
+        assert!(Output::new_file(&path).is_err());
     }
 
     #[test]

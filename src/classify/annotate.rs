@@ -1,7 +1,7 @@
 //! Grafting a verdict onto a message: the one place where bytes of a message change.
 
 use crate::classify::{Answer, answer};
-use crate::message::{self, Edit, Message};
+use crate::message::{self, Edit, Eol, Message};
 
 /// How much of a server's answer is taken over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,11 +24,18 @@ pub struct Annotate {
     pub keep_forged: bool,
     /// How much of the answer is taken over.
     pub apply: Apply,
+    /// The message stands among others in a mailbox, whose lines `From ` part them.
+    pub in_mailbox: bool,
 }
 
 impl Default for Annotate {
     fn default() -> Self {
-        Annotate { header: answer::CLASSIFICATION.to_owned(), keep_forged: false, apply: Apply::default() }
+        Annotate {
+            header: answer::CLASSIFICATION.to_owned(),
+            keep_forged: false,
+            apply: Apply::default(),
+            in_mailbox: true,
+        }
     }
 }
 
@@ -59,7 +66,7 @@ impl Annotate {
         let fields = || [verdict.as_bytes()].into_iter().chain(answer.fields.iter().map(Vec::as_slice));
         match (self.apply, &answer.message) {
             (Apply::Message, Some(theirs)) => {
-                let text = enclosed_like(message, theirs);
+                let text = self.enclosed_like(message, theirs);
                 let new = self.parse(&text);
                 let mut edits = new.without_ours();
                 new.insert_fields(&mut edits, fields());
@@ -77,26 +84,26 @@ impl Annotate {
             }
         }
     }
-}
 
-/// The server's message in the place of the original: under the original's From_ line, with lines that would begin
-/// another message quoted, and ending as the original does.
-fn enclosed_like(message: &Message, theirs: &[u8]) -> Vec<u8> {
-    let new = Message::parse(theirs, answer::CLASSIFICATION);
-    let mut text = message.envelope().to_vec();
-    for line in theirs[new.envelope().len()..].split_inclusive(|&byte| byte == b'\n') {
-        if line.starts_with(b"From ") && !message.envelope().is_empty() {
-            text.push(b'>');
+    /// The server's message in the place of the original: under the original's From_ line, with lines that would begin
+    /// another message quoted, and ending in as much of an empty line as the original does.
+    fn enclosed_like(&self, message: &Message, theirs: &[u8]) -> Vec<u8> {
+        let new = Message::parse(theirs, answer::CLASSIFICATION);
+        let mut text = message.envelope().to_vec();
+        for line in theirs[new.envelope().len()..].split_inclusive(|&byte| byte == b'\n') {
+            if line.starts_with(b"From ") && self.in_mailbox {
+                text.push(b'>');
+            }
+            text.extend_from_slice(line);
         }
-        text.extend_from_slice(line);
-    }
-    if message::ends_in_empty_line(message.bytes()) {
-        let eol = message::Eol::at_end_of(message.bytes()).unwrap_or(message::Eol::Lf);
-        while !message::ends_in_empty_line(&text) {
-            text.extend_from_slice(eol.bytes());
+        if let Some(eol) = Eol::at_end_of(message.bytes()) {
+            let empty_line = message::ends_in_empty_line(message.bytes());
+            while Eol::at_end_of(&text).is_none() || (empty_line && !message::ends_in_empty_line(&text)) {
+                text.extend_from_slice(eol.bytes());
+            }
         }
+        text
     }
-    text
 }
 
 /// The edit that takes over a tag the server has put before the Subject, if it has. A message without a Subject gets
@@ -197,6 +204,14 @@ mod tests {
         let theirs = "From z\nA: 1\nX-Spambayes-Classification: spam; 0.95\nB: 2\n\nFrom x\n>From y\n";
         let want = "From a@b Mon\nA: 1\nB: 2\nX-Spambayes-Classification: spam; 0.95\n\n>From x\n>From y\n\n";
         assert_eq!(applied(Apply::Message, ours, theirs), want);
+    }
+
+    #[test]
+    fn a_whole_message_never_becomes_two_nor_runs_into_the_next() {
+        let theirs = "A: 1\n\none\nFrom me\nend";
+        let field = "X-Spambayes-Classification: spam; 0.95\n";
+        let body = ">From me\nend\n";
+        assert_eq!(applied(Apply::Message, "A: 1\n\none\n", theirs), format!("A: 1\n{field}\none\n{body}"));
     }
 
     #[test]

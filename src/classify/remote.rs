@@ -97,6 +97,11 @@ impl Remote {
         Ok(Remote { config, servers, retries: AtomicU64::new(0), notes: Mutex::default() })
     }
 
+    /// Has something told with the next notes.
+    pub fn note(&self, note: String) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+    }
+
     /// The server to ask next, not one of `tried`: the one with the fewest calls in flight of those that are expected
     /// to answer, else one of which nobody knows. `None` where all others are gone.
     fn choose(&self, tried: &[bool]) -> Option<usize> {
@@ -173,7 +178,7 @@ impl Remote {
                 let answer = answer.map_err(|_| Trouble::Fault(text.clone()))?;
                 asking.found(Method::Score);
                 let note = format!("{}: `filter` ends in {text}; going on with `score`", server.name);
-                self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+                self.note(note);
                 Ok(answer)
             }
             Err(trouble) => Err(trouble),

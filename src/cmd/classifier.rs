@@ -9,7 +9,7 @@ use crate::classify::annotate::{Annotate, Apply};
 use crate::classify::local::{Local, LocalConfig};
 use crate::classify::remote::{Remote, RemoteConfig};
 use crate::classify::{Classifier, Method};
-use crate::cli::{ApplyArg, ClassifierArgs, MOST_PARALLEL, MethodArg, SampleArgs};
+use crate::cli::{ApplyArg, ClassifierArgs, EngineArgs, MOST_PARALLEL, MethodArg, SampleArgs};
 use crate::engine::Options;
 use crate::exit::{Exit, Failure};
 use crate::http::Endpoint;
@@ -29,7 +29,7 @@ pub(super) fn annotate(args: &ClassifierArgs) -> Annotate {
         ApplyArg::Subject => Apply::Subject,
         ApplyArg::Message => Apply::Message,
     };
-    Annotate { header: args.header.clone(), keep_forged: args.keep_forged, apply }
+    Annotate { header: args.header.clone(), keep_forged: args.keep_forged, apply, in_mailbox: true }
 }
 
 /// Who is to give the verdicts.
@@ -72,9 +72,10 @@ impl Choice {
         }
         let nowhere = default.map_or(String::new(), |path| format!(" ({} is not there)", path.display()));
         let text = format!(
-            "no classifier{nowhere}: name a server with -s URL; or train a database with `hamsift train --ham PATH \
-             --spam PATH` and, if it is not the default one, name it with --db FILE; or give mail to learn from for \
-             this run with --ham PATH --spam PATH"
+            "no classifier{nowhere}: name a server with -s URL or in {SERVER_VARIABLE}; or train a database with \
+             `hamsift train --ham PATH --spam PATH` and, if it is not the default one, name it with --db FILE or in \
+             {}; or give mail to learn from for this run with --ham PATH --spam PATH",
+            database::VARIABLE
         );
         Err(Failure::error(Exit::Config, text))
     }
@@ -129,15 +130,36 @@ pub(super) fn tell(args: &ClassifierArgs, samples: &SampleArgs, teller: &Teller)
 }
 
 fn local(args: &ClassifierArgs, choice: Choice, single: bool) -> anyhow::Result<Local> {
-    let config = LocalConfig { options: Options::default(), evidence: args.evidence };
+    let (options, notes) = engine_options(&args.engine)?;
+    let config = LocalConfig { options, evidence: args.evidence };
     let open = if single { Local::looked_up } else { Local::loaded };
-    match choice {
+    let local = match choice {
         Choice::Database(path) => {
             open(&path, args.timeout.min(database::WAIT), config).map_err(|error| database::failure(error, Exit::Io))
         }
         Choice::Samples(samples) => learn(&samples, config),
         Choice::Servers(_) => Err(Failure::error(Exit::Usage, "a server is no token database")),
+    }?;
+    notes.into_iter().for_each(|note| local.note(note));
+    Ok(local)
+}
+
+/// The engine's options: SpamBayes's defaults, then an options file of its, then what is set one by one. With them come
+/// notes on what in that file is not honoured.
+pub(super) fn engine_options(args: &EngineArgs) -> anyhow::Result<(Options, Vec<String>)> {
+    let (mut options, mut notes) = (Options::default(), Vec::new());
+    if let Some(path) = &args.spambayesrc {
+        let text = std::fs::read(path)
+            .map_err(|error| Failure::error(Exit::Config, format!("{}: {error}", path.display())))?;
+        let refused = options.apply_file(&String::from_utf8_lossy(&text));
+        if !refused.is_empty() {
+            notes.push(format!("{}: not honoured here: {}", path.display(), refused.join(", ")));
+        }
     }
+    for (name, value) in &args.option {
+        options.set(name, value).map_err(|error| Failure::error(Exit::Usage, error.to_string()))?;
+    }
+    Ok((options, notes))
 }
 
 fn learn(samples: &[Sample], config: LocalConfig) -> anyhow::Result<Local> {
@@ -172,6 +194,7 @@ where
 }
 
 fn remote(args: &ClassifierArgs, urls: &[String], parallel: usize) -> anyhow::Result<Arc<dyn Classifier>> {
+    let (options, notes) = engine_options(&args.engine)?;
     let parse = |url: &String| Endpoint::parse(url).map_err(|error| Failure::error(Exit::Usage, error.to_string()));
     let config = RemoteConfig {
         servers: urls.iter().map(parse).collect::<Result<_, _>>()?,
@@ -186,10 +209,11 @@ fn remote(args: &ClassifierArgs, urls: &[String], parallel: usize) -> anyhow::Re
             MethodArg::Filter => Some(Method::Filter),
             MethodArg::Score => Some(Method::Score),
         },
-        cutoffs: Cutoffs::default(),
+        cutoffs: Cutoffs { ham: options.ham_cutoff, spam: options.spam_cutoff },
         header: args.header.clone(),
         keep_message: args.apply as u8 != ApplyArg::Verdict as u8,
     };
     let remote = Remote::new(config).map_err(|error| Failure::error(Exit::Config, error.to_string()))?;
+    notes.into_iter().for_each(|note| remote.note(note));
     Ok(Arc::new(remote))
 }

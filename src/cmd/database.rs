@@ -8,7 +8,7 @@ use crate::exit::{Exit, Failure};
 use crate::report::Teller;
 
 /// The environment variable that names the database.
-const VARIABLE: &str = "HAMSIFT_DB";
+pub(super) const VARIABLE: &str = "HAMSIFT_DB";
 /// How long one process waits for another that trains.
 pub(super) const WAIT: Duration = Duration::from_secs(30);
 

@@ -10,11 +10,13 @@ mod serve;
 mod signals;
 mod train;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 
 use clap::CommandFactory;
 
 use crate::cli::{Cli, Command};
+use crate::config;
 use crate::exit::{self, Exit};
 use crate::report::{Teller, Volume, When};
 
@@ -41,6 +43,29 @@ pub fn run(cli: Cli) -> Exit {
         Teller::new(Volume::Quiet, When::Auto, None).error(&format!("{error:#}"));
         exit::status(&error)
     })
+}
+
+/// Prints what is configured, if that is what is asked for.
+pub fn dump_configuration(arguments: &[OsString]) -> Option<Exit> {
+    if !arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--config-dump") {
+        return None;
+    }
+    let rest: Vec<_> = arguments.iter().filter(|argument| *argument != "--config-dump").cloned().collect();
+    Some(match config::dump(&rest) {
+        // Nobody who closes the pipe misses the rest.
+        Ok(text) => io::stdout().write_all(text.as_bytes()).map_or(Exit::Ok, |()| Exit::Ok),
+        Err(error) => configuration_error(None, &rest, &error),
+    })
+}
+
+/// Tells what is wrong with the configuration of a command. For a message in a mail pipeline that is trouble like any
+/// other.
+pub fn configuration_error(command: Option<&str>, arguments: &[OsString], error: &config::ConfigError) -> Exit {
+    Teller::new(Volume::Quiet, When::Auto, None).error(&error.to_string());
+    match command {
+        Some("pipe") => pipe::fail_open(arguments),
+        _ => Exit::Config,
+    }
 }
 
 /// What happens to the command whose arguments are wrong: a filter in a mail pipeline must not lose the message.

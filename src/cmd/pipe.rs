@@ -1,12 +1,13 @@
 //! `hamsift pipe`: one message from standard input to standard output, with its verdict. Fails open: whatever goes
 //! wrong, the message goes out as it came.
 
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 
 use super::classifier;
 use crate::classify::Answer;
-use crate::classify::annotate::Edits;
+use crate::classify::annotate::{Annotate, Edits};
 use crate::cli::{OnErrorArg, PipeArgs};
 use crate::exit::Exit;
 use crate::message;
@@ -24,12 +25,12 @@ pub(super) fn run(args: PipeArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::TempFail);
         }
     };
-    let annotate = classifier::annotate(&args.classifier);
+    let annotate = Annotate { in_mailbox: false, ..classifier::annotate(&args.classifier) };
     let message = annotate.parse(&input);
     // What is too large now will be too large at the next try: that is no reason to ask for one.
-    let too_large = input.len() as u64 > args.classifier.max_size;
+    let too_large = message.length_without_ours() > args.classifier.max_size;
     if too_large {
-        teller.detail(&format!("not classified: larger than --max-size {}", args.classifier.max_size));
+        teller.note(&format!("not classified: larger than --max-size {}", args.classifier.max_size));
     }
     let (class, Edits { instead, edits }) = if message.is_bare() || too_large {
         (None, annotate.unclassified(&message))
@@ -78,6 +79,20 @@ fn verdict(args: &PipeArgs, input: &[u8], message: &message::Message, teller: &T
     };
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(classify))
         .unwrap_or_else(|_| Err("internal error in hamsift (please report this)".to_owned()))
+}
+
+/// What happens to the message when the configuration cannot be used.
+pub(super) fn fail_open(arguments: &[OsString]) -> Exit {
+    let words: Vec<_> = arguments.iter().filter_map(|word| word.to_str()).collect();
+    let tempfail =
+        words.contains(&"--on-error=tempfail") || words.windows(2).any(|two| two == ["--on-error", "tempfail"]);
+    if tempfail {
+        // Read all the same: the sender must not be told that nobody listened.
+        let _ = read_all();
+        return Exit::TempFail;
+    }
+    copy_through();
+    if words.contains(&"--exit-code") { Exit::Verdict(3) } else { Exit::Ok }
 }
 
 /// Copies the message through when the command line makes no sense.

@@ -4,12 +4,16 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
 use crate::pipeline::Stop;
+
+/// Signals that come so soon after the first one are the same.
+const SAME: Duration = Duration::from_millis(500);
 
 /// Which signal came, if any.
 #[derive(Clone, Default)]
@@ -38,7 +42,13 @@ pub(super) fn pull(stop: Stop) -> io::Result<Caught> {
     let seen = caught.clone();
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&number| !is_ignored(number)))?;
     thread::Builder::new().name("signals".into()).spawn(move || {
+        let mut first: Option<Instant> = None;
         for number in signals.forever() {
+            // `timeout` and terminals send the same signal to the process and to its group.
+            if first.is_some_and(|first| first.elapsed() < SAME) {
+                continue;
+            }
+            first.get_or_insert_with(Instant::now);
             if seen.0.swap(number, Ordering::SeqCst) != 0 {
                 std::process::exit(Exit::Signal(number).code().into());
             }

@@ -16,6 +16,7 @@ struct Plan {
     samples: Vec<Sample>,
     database: PathBuf,
     forget: bool,
+    options: Options,
     teller: Teller,
 }
 
@@ -34,10 +35,12 @@ struct Counts {
 /// Runs the command.
 pub(super) fn run(args: TrainArgs) -> anyhow::Result<Exit> {
     let progress = Progress::new(args.progress.into(), None).filter(|_| !args.tell.quiet);
+    let (options, notes) = classifier::engine_options(&args.engine)?;
     let plan = Plan {
         samples: Sample::list(&args.ham, &args.spam),
         database: database::path(args.db.as_deref())?,
         forget: args.forget,
+        options,
         teller: Teller::new(args.tell.volume(), args.tell.color.into(), progress),
     };
     let from_stdin = plan.samples.iter().filter(|sample| sample.path.as_os_str() == "-").count();
@@ -47,6 +50,7 @@ pub(super) fn run(args: TrainArgs) -> anyhow::Result<Exit> {
     for sample in &plan.samples {
         Mailbox::check(&sample.path).map_err(|error| Failure::error(error.exit(), error.to_string()))?;
     }
+    notes.iter().for_each(|note| plan.teller.note(note));
     database::tell(&plan.database, &plan.teller);
     let result = train(&plan);
     plan.teller.end_progress();
@@ -66,7 +70,7 @@ fn train(plan: &Plan) -> anyhow::Result<Counts> {
     };
     let mut trainer = store.train().map_err(failure)?;
     let mut counts = Counts::default();
-    let learned = training::read(&plan.samples, classifier::cpus(), &Options::default(), |found, bytes| {
+    let learned = training::read(&plan.samples, classifier::cpus(), &plan.options, |found, bytes| {
         counts.bytes += bytes as u64;
         match found {
             Found::Bad(Bad { file, offset, reason }) => {

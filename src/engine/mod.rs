@@ -44,7 +44,7 @@ mod tests;
 pub use bayes::{Clue, Counts, Score, Tokens, Totals, clues, score};
 pub use evidence::{evidence, quoted};
 pub use memory::{Memory, Underflow};
-pub use options::Options;
+pub use options::{OptionError, Options};
 pub use tokenizer::{Tokenizer, tokenize};
 pub use tokens::{Token, TokenSet};
 pub use words::WordHash;

@@ -15,7 +15,6 @@ const USUAL: &[&[u8]] = &[
     b"x-mozilla-keys", b"list-unsubscribe", b"x-mozilla-status", b"x-originating-ip", b"resent-message-id",
     b"x-mozilla-status2", b"content-disposition", b"domainkey-signature", b"arc-message-signature",
     b"authentication-results", b"content-transfer-encoding", b"arc-authentication-results",
-    b"x-spambayes-classification",
 ];
 
 /// The fields formail of procmail 3.22 counts after a From_ line, found by trying each of them with it; besides, it takes
@@ -75,6 +74,13 @@ fn is_in(names: &[&[u8]], name: &[u8]) -> bool {
         .skip_while(|n| n.len() < name.len())
         .take_while(|n| n.len() == name.len())
         .any(|n| n.eq_ignore_ascii_case(name))
+}
+
+/// Whether a field of this name is one that a filter puts in and takes out again. Where messages begin must not hang on it:
+/// else a message could be lost in the one before with the verdict that is taken out of it.
+pub(super) fn is_verdict(name: &[u8]) -> bool {
+    const PREFIX: &[u8] = crate::message::OUR_PREFIX.as_bytes();
+    name.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
 }
 
 /// A line that goes on with the field before it.

@@ -40,6 +40,8 @@ pub(super) struct Look {
     dated: bool,
     fields: u32,
     usual: bool,
+    /// The last field was one that counts for nothing.
+    in_verdict: bool,
     known: u32,
     headed: bool,
     /// Nothing that comes can add to what is known.
@@ -135,7 +137,14 @@ impl Look {
     }
 
     fn read(&mut self, line: &[u8], usual: bool, known: bool) {
-        if let Some(name) = fields::name(line) {
+        let name = fields::name(line);
+        if name.is_some_and(fields::is_verdict) {
+            self.in_verdict = true;
+            return;
+        }
+        let continues = fields::is_continuation(line) && (self.fields > 0 || self.in_verdict);
+        if let Some(name) = name {
+            self.in_verdict = false;
             self.fields = self.fields.saturating_add(1);
             self.usual |= usual && fields::is_usual(name);
             if known {
@@ -144,7 +153,7 @@ impl Look {
                 self.known = self.known.saturating_add(u32::from(!self.over));
             }
             self.headed = true;
-        } else if !(fields::is_envelope(line) || fields::is_continuation(line) && self.fields > 0) {
+        } else if !(fields::is_envelope(line) || continues) {
             self.over = true;
         }
     }

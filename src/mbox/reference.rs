@@ -174,6 +174,7 @@ impl Reference<'_> {
                 break;
             }
         }
+        names.retain(|name| !fields::is_verdict(name));
         names
     }
 

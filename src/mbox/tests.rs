@@ -114,6 +114,7 @@ fn from_line() -> impl Strategy<Value = String> {
 fn field() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => Just("Subject: note".to_owned()),
+        2 => Just("X-Spambayes-Trained: ham".to_owned()),
         2 => Just("To: bob".to_owned()),
         1 => Just("X-Unknown: 1".to_owned()),
         1 => Just("ARC-Seal: 1".to_owned()),

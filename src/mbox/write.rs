@@ -15,7 +15,17 @@ pub struct Writer<W> {
     eol: Eol,
     /// A mailbox has ended and another one begins with the next write.
     joint: bool,
+    /// A message without From_ line is under way.
+    enclosed: Option<Enclosed>,
     written: u64,
+}
+
+/// What there is to know between the parts of a message that gets a From_ line.
+#[derive(Debug)]
+struct Enclosed {
+    quoter: Quoter,
+    /// Its line ending.
+    eol: Eol,
 }
 
 /// As many bytes as `\r\n\r\n` has.
@@ -24,7 +34,7 @@ const TAIL: usize = 4;
 impl<W: Write> Writer<W> {
     /// Writes to `out`, which should be buffered.
     pub fn new(out: W) -> Self {
-        Writer { out, tail: Vec::with_capacity(2 * TAIL), eol: Eol::Lf, joint: false, written: 0 }
+        Writer { out, tail: Vec::with_capacity(2 * TAIL), eol: Eol::Lf, joint: false, enclosed: None, written: 0 }
     }
 
     /// Writes text as it is.
@@ -32,10 +42,11 @@ impl<W: Write> Writer<W> {
         self.write_all(bytes)
     }
 
-    /// Writes what stands before the first message of a mailbox. In the middle of the output a byte order mark is none,
+    /// Writes what stands before the first message of a mailbox, which is the `first` of all or not. In the middle of the output a byte order mark is none,
     /// and would hide the From_ line behind it: there it is left out.
-    pub fn preamble(&mut self, text: &[u8]) -> io::Result<()> {
-        let text = if self.written > 0 { text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text) } else { text };
+    pub fn preamble(&mut self, text: &[u8], first: bool) -> io::Result<()> {
+        let stays = first && self.written == 0;
+        let text = if stays { text } else { text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text) };
         self.write_all(text)
     }
 
@@ -47,12 +58,40 @@ impl<W: Write> Writer<W> {
     /// Writes a message that has no From_ line of its own as an mbox message: a From_ line, the text with mboxrd
     /// quoting (`^>*From ` gets one more `>`), and an empty line.
     pub fn enclose(&mut self, message: &[u8]) -> io::Result<()> {
-        let eol = memchr::memchr(b'\n', message).and_then(|lf| Eol::at_end_of(&message[..=lf])).unwrap_or(Eol::Lf);
-        self.write_all(b"From MAILER-DAEMON Thu Jan  1 00:00:00 1970")?;
-        self.write_all(eol.bytes())?;
-        quote_from(message, self)?;
+        self.enclose_part(message)?;
+        self.end_enclosed()
+    }
+
+    /// Writes some of such a message. The line ending of the first part that is not empty is that of what is added.
+    pub fn enclose_part(&mut self, part: &[u8]) -> io::Result<()> {
+        if part.is_empty() {
+            return Ok(());
+        }
+        let mut enclosed = match self.enclosed.take() {
+            Some(enclosed) => enclosed,
+            None => self.begin_enclosed(part)?,
+        };
+        enclosed.quoter.feed(part, self)?;
+        self.enclosed = Some(enclosed);
+        Ok(())
+    }
+
+    /// Such a message ends here.
+    pub fn end_enclosed(&mut self) -> io::Result<()> {
+        let Enclosed { quoter, eol } = match self.enclosed.take() {
+            Some(enclosed) => enclosed,
+            None => self.begin_enclosed(b"")?,
+        };
+        quoter.finish(self)?;
         self.eol = eol;
         self.end_in_empty_line()
+    }
+
+    fn begin_enclosed(&mut self, text: &[u8]) -> io::Result<Enclosed> {
+        let eol = memchr::memchr(b'\n', text).and_then(|lf| Eol::at_end_of(&text[..=lf])).unwrap_or(Eol::Lf);
+        self.write_all(b"From MAILER-DAEMON Thu Jan  1 00:00:00 1970")?;
+        self.write_all(eol.bytes())?;
+        Ok(Enclosed { quoter: Quoter::default(), eol })
     }
 
     /// Ends the text in an empty line where it does not yet. Nothing at all counts as one.
@@ -61,6 +100,17 @@ impl<W: Write> Writer<W> {
             self.write_all(self.eol.bytes())?;
         }
         Ok(())
+    }
+
+    /// Where the text ends in the middle of a line, ends that and adds an empty one.
+    pub fn end_line(&mut self) -> io::Result<()> {
+        if Eol::at_end_of(&self.tail).is_none() { self.end_in_empty_line() } else { Ok(()) }
+    }
+
+    /// The output ends here, and another process may go on behind it.
+    pub fn end_before_more(&mut self) -> io::Result<()> {
+        // Taken first: what is written below would else complete the text as well.
+        if std::mem::take(&mut self.joint) { self.end_in_empty_line() } else { Ok(()) }
     }
 
     /// The mailbox ends here; should anything follow, it will begin after an empty line.
@@ -117,21 +167,110 @@ impl<W: Write> Write for Writer<W> {
     }
 }
 
-/// Writes `text` with one more `>` before every line that matches `^>*From ` (mboxrd).
-pub fn quote_from(text: &[u8], out: &mut impl Write) -> io::Result<()> {
-    for line in text.split_inclusive(|&byte| byte == b'\n') {
-        let quotes = line.iter().take_while(|&&byte| byte == b'>').count();
-        if line[quotes..].starts_with(b"From ") {
-            out.write_all(b">")?;
-        }
-        out.write_all(line)?;
+const FROM: &[u8] = b"From ";
+
+/// Writes text that comes in pieces with one more `>` before every line that matches `^>*From ` (mboxrd). Which of the
+/// `>` is the new one cannot be told, so it may be the last, and of a line only as much is held as might be `From `.
+#[derive(Debug)]
+pub struct Quoter {
+    /// How much of `From ` has been seen and not written, in a line of which nothing but `>` stands before it; `None`
+    /// further in the line.
+    matched: Option<usize>,
+}
+
+impl Default for Quoter {
+    fn default() -> Self {
+        Quoter { matched: Some(0) }
     }
-    Ok(())
+}
+
+impl Quoter {
+    /// Writes the next bytes of the text, but what is held back of them.
+    pub fn feed(&mut self, mut bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
+        while let Some(&first) = bytes.first() {
+            let length = match self.matched {
+                None => {
+                    let lf = memchr::memchr(b'\n', bytes);
+                    self.matched = lf.map(|_| 0);
+                    let length = lf.map_or(bytes.len(), |lf| lf + 1);
+                    out.write_all(&bytes[..length])?;
+                    length
+                }
+                Some(0) if first == b'>' => {
+                    let quotes = bytes.iter().take_while(|&&byte| byte == b'>').count();
+                    out.write_all(&bytes[..quotes])?;
+                    quotes
+                }
+                Some(matched) if first == FROM[matched] => {
+                    self.matched = Some(matched + 1).filter(|&length| length < FROM.len());
+                    if self.matched.is_none() {
+                        out.write_all(b">")?;
+                        out.write_all(FROM)?;
+                    }
+                    1
+                }
+                Some(matched) => {
+                    self.matched = None;
+                    out.write_all(&FROM[..matched])?;
+                    0
+                }
+            };
+            bytes = &bytes[length..];
+        }
+        Ok(())
+    }
+
+    /// Writes what is held back: the text ends here.
+    pub fn finish(self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(&FROM[..self.matched.unwrap_or(0)])
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// The rule, told of a whole text.
+    fn quote_from(text: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for line in text.split_inclusive(|&byte| byte == b'\n') {
+            let quotes = line.iter().take_while(|&&byte| byte == b'>').count();
+            out.extend_from_slice(if line[quotes..].starts_with(b"From ") { b">" } else { b"" });
+            out.extend_from_slice(line);
+        }
+        out
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn pieces_are_quoted_as_the_whole_is(
+            text in "((>{0,3}(F|Fr|From|From |From x|FFrom | From )?(\r?\n)?){0,8}|[>From \n]{0,40})",
+            sizes in prop::collection::vec(1..12usize, 1..6),
+        ) {
+            let (mut quoter, mut out, mut rest) = (Quoter::default(), Vec::new(), text.as_bytes());
+            for &size in sizes.iter().cycle().take(text.len()) {
+                let (piece, more) = rest.split_at(size.min(rest.len()));
+                quoter.feed(piece, &mut out).expect("a Vec");
+                rest = more;
+            }
+            quoter.finish(&mut out).expect("a Vec");
+            prop_assert_eq!(out, quote_from(text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn an_empty_message_is_enclosed_too() {
+        for parts in [&[][..], &[""]] {
+            let mut writer = Writer::new(Vec::new());
+            parts.iter().try_for_each(|part: &&str| writer.enclose_part(part.as_bytes())).expect("a Vec");
+            writer.end_enclosed().expect("a Vec");
+            assert_eq!(writer.out, b"From MAILER-DAEMON Thu Jan  1 00:00:00 1970\n\n");
+        }
+    }
 
     fn joined(parts: &[&str]) -> String {
         let mut writer = Writer::new(Vec::new());
@@ -154,10 +293,32 @@ mod tests {
     }
 
     #[test]
+    fn an_open_line_is_ended_and_no_other() {
+        let mut writer = Writer::new(Vec::new());
+        for text in ["", "From a\n\nx\n", "From b\n\ny"] {
+            writer.end_line().expect("a Vec");
+            writer.text(text.as_bytes()).expect("a Vec");
+        }
+        writer.end_line().expect("a Vec");
+        assert_eq!(String::from_utf8_lossy(&writer.out), "From a\n\nx\nFrom b\n\ny\n\n");
+    }
+
+    #[test]
+    fn an_end_before_more_is_completed_once() {
+        let mut writer = Writer::new(Vec::new());
+        writer.text(b"From a\n\nx").expect("a Vec");
+        writer.end_before_more().expect("a Vec");
+        assert_eq!(writer.out, b"From a\n\nx", "no mailbox has ended");
+        writer.end_of_mailbox();
+        writer.end_before_more().expect("a Vec");
+        assert_eq!(writer.out, b"From a\n\nx\n\n");
+    }
+
+    #[test]
     fn a_byte_order_mark_stays_at_the_beginning_only() {
         let mut writer = Writer::new(Vec::new());
-        for _ in 0..2 {
-            writer.preamble("\u{feff}\n".as_bytes()).expect("a Vec");
+        for first in [true, false] {
+            writer.preamble("\u{feff}\n".as_bytes(), first).expect("a Vec");
             writer.text(b"From a\n\n").expect("a Vec");
             writer.end_of_mailbox();
         }

@@ -131,7 +131,7 @@ fn empty_lines_at_the_end_are_seen() {
 }
 
 /// Lines that a header block is made of, and some that end it.
-fn lines() -> impl Strategy<Value = Vec<u8>> {
+pub(super) fn lines() -> impl Strategy<Value = Vec<u8>> {
     let line = prop_oneof![
         4 => Just(&b"Subject: x"[..]),
         2 => Just(&b" fold"[..]),

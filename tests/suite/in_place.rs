@@ -103,6 +103,53 @@ fn a_mailbox_rewritten_by_somebody_else_is_read_anew() {
 }
 
 #[test]
+fn a_mailbox_shortened_while_it_is_read_is_read_anew() {
+    let mut server = Server::with_rule(json!({ "has": "no 5 here", "do": "hold" }));
+    // More than is under way at once, so that reading has not come to the end.
+    let large =
+        [&b"From a@b.c Mon Jan  5 10:00:01 2004\nSubject: large\n\n"[..], &b"text\n".repeat(8 << 20), b"\n"].concat();
+    let (folder, path) = inbox(&[mailbox(1, 9), large].concat());
+    let report = folder.path().join("report");
+    let mut run = in_place(&server, &path);
+    run.command().arg("--report").arg(&report);
+    let running = run.start();
+    server.wait_for("held", 1);
+    fs::write(&path, mailbox(1, 4)).expect("room");
+    server.release();
+    let ended = running.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert!(ended.err.contains("truncated") && ended.err.contains("4 messages:"), "{}", ended.err);
+    assert_only_verdicts_added(&mailbox(1, 4), &fs::read(&path).expect("there"), 4);
+    assert_eq!(fs::read_to_string(&report).expect("there").lines().count(), 4);
+    assert_eq!(names(folder.path()), ["inbox", "report"]);
+}
+
+#[test]
+fn the_report_may_go_into_a_pipe() {
+    let server = Server::good();
+    let (_folder, path) = inbox(&mailbox(1, 9));
+    let mut run = in_place(&server, &path);
+    run.command().args(["--report", "/dev/stdout"]);
+    let ended = run.ends_with(0);
+    assert_eq!(ended.out.iter().filter(|byte| **byte == b'\n').count(), 9);
+    assert_only_verdicts_added(&mailbox(1, 9), &fs::read(&path).expect("there"), 9);
+}
+
+#[test]
+fn what_another_program_made_of_a_mailbox_after_a_kill_stays() {
+    let server = Server::good();
+    let (folder, path) = inbox(&mailbox(50, 2));
+    // Killed while it rewrote a mailbox of 100 bytes; then that was emptied, and new mail came.
+    fs::write(folder.path().join(".inbox.hamsift-recovery-0-500-100"), mailbox(1, 9)).expect("room");
+    fs::write(folder.path().join("inbox.hamsift-saved"), "earlier").expect("room");
+    let ended = in_place(&server, &path).ends_with(0);
+    assert!(ended.err.contains("left as it is") && ended.err.contains("inbox.hamsift-saved-2"), "{}", ended.err);
+    assert_only_verdicts_added(&mailbox(50, 2), &fs::read(&path).expect("there"), 2);
+    assert_eq!(names(folder.path()), ["inbox", "inbox.hamsift-saved", "inbox.hamsift-saved-2"]);
+    assert_eq!(fs::read(folder.path().join("inbox.hamsift-saved")).expect("there"), b"earlier");
+}
+
+#[test]
 fn a_failing_server_leaves_the_mail_as_it_was() {
     let (folder, path) = inbox(&mailbox(1, 9));
     let mut run = hamsift(["filter", "--in-place", "-s", &dead_url(), "--retries", "0"]);

@@ -10,14 +10,17 @@ use super::harness::file;
 const LAYERS: [&[&str]; 5] = [
     &["message", "verdict", "exit", "xmlrpc", "http", "lock", "input", "output", "report"],
     &["mbox", "pipeline", "engine"],
-    &["classify", "deliver"],
+    &["classify", "deliver", "mailbox", "training"],
     &["cli", "config", "server"],
     &["cmd"],
 ];
 
 /// Uses within a layer, each with its reason.
-const BESIDE: [(&str, &str, &str); 1] =
-    [("lock", "output", "whether two names are one file, and a name beside another, are questions of both")];
+const BESIDE: [(&str, &str, &str); 3] = [
+    ("lock", "output", "whether two names are one file, and a name beside another, are questions of both"),
+    ("training", "mailbox", "training is reading mailboxes into a database"),
+    ("config", "cli", "a configuration is nothing but options of the command line, given elsewhere"),
+];
 
 fn layer_of(room: &str) -> usize {
     LAYERS.iter().position(|rooms| rooms.contains(&room)).unwrap_or_else(|| panic!("{room} is in no layer"))

@@ -1,9 +1,11 @@
 mod harness;
 
+mod engine;
 mod filter;
 mod golden;
 mod in_place;
 mod inputs;
+mod large;
 mod layers;
 mod limits;
 mod man;

@@ -71,7 +71,7 @@ impl Count<'_> {
     fn piece(&mut self, file: usize, name: &str, piece: Piece<'_>, teller: &Teller) -> anyhow::Result<bool> {
         match piece.part {
             Part::Preamble => {
-                if self.selection.takes_preamble(&piece) {
+                if self.selection.takes_preamble(piece.offset + piece.bytes.len() as u64) {
                     self.tally.preamble_bytes += piece.bytes.len() as u64;
                     self.tally.bytes_in += piece.bytes.len() as u64;
                 }

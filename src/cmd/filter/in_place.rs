@@ -72,7 +72,7 @@ fn rewrite(run: &mut Run, file: usize, path: &Path) -> anyhow::Result<Exit> {
         let snapshot = {
             let mut locked = lock(run, path)?;
             output::sweep(path);
-            if let Some(told) = recovery::recover(path, locked.file()).map_err(|error| failed("recover", error))? {
+            for told in recovery::recover(path, locked.file()).map_err(|error| failed("recover", error))? {
                 run.teller.error(&told);
             }
             take(&mut locked).map_err(|error| failed("read", error))?
@@ -85,13 +85,13 @@ fn rewrite(run: &mut Run, file: usize, path: &Path) -> anyhow::Result<Exit> {
         run.file = file;
         let source = Source::Beginning { path: path.to_owned(), length: snapshot.length };
         let Filled { destination, complete, ended } = run.fill(vec![source], Destination::one(output))?;
-        let status = if let Ended::With(status) = ended { status } else { Exit::Io };
-        if !complete {
+        let Ended::With(status) = ended else { return Ok(Exit::Io) };
+        if !complete && run.stop.pulled() {
             return Ok(status);
         }
-        let Destination::One(writer) = destination else { return Ok(Exit::Io) };
+        // Also where reading has failed: a mailbox that is rewritten meanwhile can seem to be anything.
         let mut locked = lock(run, path)?;
-        if !unchanged(&mut locked, &snapshot).map_err(|error| failed("read", error))? {
+        if !unchanged(&mut locked, &snapshot, path).map_err(|error| failed("read", error))? {
             run.teller.note(&format!("{} was rewritten by another program; reading it anew", path.display()));
             run.tally = counted;
             run.report
@@ -100,6 +100,10 @@ fn rewrite(run: &mut Run, file: usize, path: &Path) -> anyhow::Result<Exit> {
                 .map_err(|error| failed("report on", error))?;
             continue;
         }
+        if !complete {
+            return Ok(status);
+        }
+        let Destination::One(writer) = destination else { return Ok(Exit::Io) };
         put(&mut locked, *writer, &snapshot, path).map_err(|error| failed("rewrite", error))?;
         return Ok(status);
     }
@@ -117,9 +121,13 @@ fn take(locked: &mut Locked) -> io::Result<Snapshot> {
     Ok(Snapshot { device, inode, length, digest })
 }
 
-fn unchanged(locked: &mut Locked, before: &Snapshot) -> io::Result<bool> {
+fn unchanged(locked: &mut Locked, before: &Snapshot, path: &Path) -> io::Result<bool> {
     let metadata = locked.file().metadata()?;
     if (metadata.dev(), metadata.ino()) != (before.device, before.inode) || metadata.len() < before.length {
+        return Ok(false);
+    }
+    // Another run began to rewrite it and was killed: what it has made longer is no mail that was delivered.
+    if recovery::is_pending(path)? {
         return Ok(false);
     }
     locked.file().rewind()?;

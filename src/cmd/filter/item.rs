@@ -90,15 +90,24 @@ pub(super) enum Item {
         /// See above.
         closed: bool,
     },
-    /// Text before the first message.
-    Preamble(Vec<u8>),
+    /// Reading ends here although there is more.
+    Cut,
+    /// Text before the first message, and whether it stands at the beginning of all.
+    Preamble(Vec<u8>, bool),
     /// Messages that are only passed through, as they are to be written.
     Batch(Batch),
     /// A message.
     Message(Box<Job>, Outcome),
     /// A piece of a message too large to be held, as it is to be written. With the last one comes what is known of
     /// the message.
-    Piece(Vec<u8>, Option<Box<(Place, Outcome)>>),
+    Piece {
+        /// Its bytes.
+        text: Vec<u8>,
+        /// Whether the message begins with a From_ line.
+        has_from_line: bool,
+        /// See above.
+        known: Option<Box<(Place, Outcome)>>,
+    },
 }
 
 /// Messages one after the other that no worker has to see.

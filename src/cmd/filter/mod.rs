@@ -137,6 +137,13 @@ fn check_outputs(plan: &Plan) -> anyhow::Result<()> {
         known.extend(metadata.map(|metadata| (metadata, source.name())));
     }
     let files = [("--output", &args.output), ("--report", &args.report), ("--stats", &args.stats)];
+    let named: Vec<_> =
+        files.iter().filter_map(|(option, path)| Some((*option, output::place_of(path.as_deref()?)))).collect();
+    for (number, (option, place)) in named.iter().enumerate() {
+        if let Some((other, _)) = named[..number].iter().find(|(_, other)| other == place) {
+            return Err(Failure::error(Exit::Usage, format!("{option} is the same file as {other}")));
+        }
+    }
     let to_stdout = args.output.is_none() && args.sort.is_none() && !args.in_place && !args.dry_run;
     let stdout = to_stdout.then(|| output::metadata_of(std::io::stdout()).ok()).flatten();
     let outputs = files.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?.metadata().ok()?)));
@@ -205,9 +212,10 @@ fn annotate(plan: &Plan, teller: &Arc<Teller>, classifier: Arc<dyn Classifier>) 
         classifier: classifier.clone(),
         wants_id: report.is_some(),
     });
-    let mut run = Run { plan, teller, worker, stop, tally: Tally::default(), report, written: 0, file: 0 };
+    let mut run =
+        Run { plan, teller, worker, stop, tally: Tally::default(), report, written: 0, stopped: false, file: 0 };
     let ended = if args.in_place { in_place::run(&mut run)? } else { run.filter(plan.inputs.clone())? };
-    let Run { tally, report, written, .. } = run;
+    let Run { tally, report, written, stopped, .. } = run;
     teller.end_progress();
     let usage = classifier.usage();
     let Ended::With(mut exit) = ended else {
@@ -220,7 +228,7 @@ fn annotate(plan: &Plan, teller: &Arc<Teller>, classifier: Arc<dyn Classifier>) 
     if tally.unclassified > 0 {
         exit = exit.and(Exit::TempFail);
     }
-    if let Some(signal) = caught.exit() {
+    if let Some(signal) = caught.exit().filter(|_| stopped) {
         teller.error(&interrupted(args, &tally));
         exit = signal;
     }
@@ -256,6 +264,8 @@ struct Run<'a> {
     tally: Tally,
     report: Option<Report>,
     written: u64,
+    /// A signal has ended it before its end.
+    stopped: bool,
     /// Number of the first of the inputs that are filtered next.
     file: usize,
 }
@@ -297,6 +307,11 @@ impl Run<'_> {
             report: self.report.take(),
             tally: std::mem::take(&mut self.tally),
             teller: self.teller.clone(),
+            unordered: args.unordered,
+            in_large: false,
+            held: Vec::new(),
+            mailboxes: 0,
+            preamble: None,
             buffers: Buffers::default(),
             classifier: self.worker.classifier.clone(),
         };
@@ -324,7 +339,12 @@ impl Run<'_> {
         )?;
         let (complete, ended) = match end {
             End::Complete(Ok(())) => (true, Ended::With(Exit::Ok)),
-            End::Complete(Err(Stopped::Closed)) | End::Stopped => (false, Ended::With(Exit::Ok)),
+            End::Complete(Err(Stopped::Closed)) | End::Stopped => {
+                self.stopped = true;
+                let cut = if sink.mailboxes < self.plan.inputs.len() { sink.cut() } else { Ok(()) };
+                cut.map_err(|error| Failure::error(Exit::Io, format!("cannot write the output: {error}")))?;
+                (false, Ended::With(Exit::Ok))
+            }
             End::Complete(Err(Stopped::Failed(error))) => {
                 self.teller.error(&format!("{error:#}"));
                 (false, Ended::With(exit::status(&error)))

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::item::{Batch, Buffers, Fate, Item, Job, Outcome, Place, Worker};
+use super::item::{Batch, Buffers, Fate, Item, Job, Outcome, Place, Worker, message_id};
 use super::select::{Choice, Selection};
 use crate::classify::annotate::Edits;
 use crate::exit::{Exit, Failure};
 use crate::input::{Damage, Input, InputError, Source};
 use crate::mbox::{Part, Piece, Rules, SplitError, Splitter};
-use crate::message;
+use crate::message::{self, Stripper};
 use crate::pipeline::{Closed, Feed};
 
 /// What is read, and what of it.
@@ -65,13 +65,18 @@ pub(super) fn split_error(name: &str, offset: u64, error: &SplitError) -> anyhow
 /// How much of a batch is gathered before it is sent on, bytes: more than the output's buffer, which it passes by.
 const BATCH: usize = 256 << 10;
 
+/// Room for fields of ours in a message, bytes.
+const OURS: u64 = 64 << 10;
+
 struct Reader<'a> {
     plan: &'a Reading,
     feed: &'a Feed<Job, Outcome, Item>,
     batch: Batch,
     selection: Selection,
+    /// What stands before the first message of the input.
+    preamble: Vec<u8>,
     /// A large message is under way, and whether it is taken.
-    large: Option<(Place, Outcome)>,
+    large: Option<(Place, Outcome, Stripper)>,
     /// Whether the last piece was taken.
     taking: bool,
 }
@@ -79,12 +84,14 @@ struct Reader<'a> {
 /// Reads all inputs into the pipeline.
 pub(super) fn read_all(plan: &Reading, feed: &Feed<Job, Outcome, Item>) -> Result<(), Stopped> {
     let selection = plan.selection.clone();
-    let mut reader = Reader { plan, feed, batch: Batch::default(), selection, large: None, taking: false };
+    let mut reader =
+        Reader { plan, feed, batch: Batch::default(), selection, preamble: Vec::new(), large: None, taking: false };
     for (file, source) in plan.inputs.iter().enumerate() {
         let result = reader.read(plan.file + file, source);
         // What has been read is whole and goes out, whatever comes then.
         reader.flush()?;
         if !result? {
+            feed.ready(Item::Cut, 0)?;
             break;
         }
     }
@@ -101,6 +108,7 @@ impl Reader<'_> {
         let splitter = splitter(input, self.plan.rules, self.plan.max_size);
         let mut splitter = splitter.watching(&[message::OUR_PREFIX, header]);
         let mut is_first = true;
+        self.preamble.clear();
         self.taking = false;
         loop {
             if splitter.needs_input() {
@@ -115,9 +123,14 @@ impl Reader<'_> {
             is_first &= piece.part == Part::Preamble;
         }
         self.flush()?;
+        // No message has come for it to go with.
+        self.taking |= !self.preamble.is_empty() && self.selection.takes_preamble(splitter.offset());
+        if self.taking {
+            self.pass_preamble()?;
+        }
         let beyond = self.selection.end_of_input(length.unwrap_or(0));
-        let more = file + 1 < self.plan.file + self.plan.inputs.len();
-        self.feed.ready(Item::End { closed: beyond && more && self.taking }, 0)?;
+        let more = beyond && self.plan.inputs[file + 1 - self.plan.file..].iter().any(is_not_empty);
+        self.feed.ready(Item::End { closed: more && self.taking }, 0)?;
         Ok(!beyond)
     }
 
@@ -127,10 +140,7 @@ impl Reader<'_> {
         match piece.part {
             Part::Middle | Part::Last => return self.rest_of_large(piece).map(|()| true),
             Part::Preamble => {
-                self.taking = self.selection.takes_preamble(&piece);
-                if self.taking {
-                    self.feed.ready(Item::Preamble(piece.bytes.to_vec()), piece.bytes.len())?;
-                }
+                self.preamble.extend_from_slice(piece.bytes);
                 return Ok(true);
             }
             Part::Message | Part::First => {}
@@ -139,13 +149,17 @@ impl Reader<'_> {
         self.taking = matches!(choice, Choice::Take(_));
         let place = match choice {
             Choice::Take(place) => place,
-            Choice::Leave => return Ok(true),
+            Choice::Leave => {
+                self.preamble.clear();
+                return Ok(true);
+            }
             Choice::Stop => return Ok(false),
         };
+        self.pass_preamble()?;
         if piece.part == Part::First {
             return self.begin_large(place, piece.bytes).map(|()| true);
         }
-        if place.length <= plan.max_size {
+        if place.length <= plan.max_size || (piece.watched && self.size_without_ours(piece.bytes) <= plan.max_size) {
             self.flush()?;
             let mut bytes = plan.buffers.take();
             bytes.extend_from_slice(piece.bytes);
@@ -174,6 +188,19 @@ impl Reader<'_> {
         self.feed.ready(Item::Message(Box::new(Job { place, bytes: bytes.to_vec() }), outcome), bytes.len())
     }
 
+    fn pass_preamble(&mut self) -> Result<(), Closed> {
+        if self.preamble.is_empty() {
+            return Ok(());
+        }
+        let (text, first) = (std::mem::take(&mut self.preamble), self.selection.is_at_beginning());
+        let weight = text.len();
+        self.feed.ready(Item::Preamble(text, first), weight)
+    }
+
+    fn size_without_ours(&self, bytes: &[u8]) -> u64 {
+        self.plan.worker.annotate.parse(bytes).length_without_ours()
+    }
+
     fn unclassified(&self, bytes: &[u8], watched: bool) -> (Edits, Option<String>) {
         let worker = &self.plan.worker;
         if !worker.wants_id && !watched {
@@ -185,17 +212,28 @@ impl Reader<'_> {
 
     fn begin_large(&mut self, place: Place, bytes: &[u8]) -> Result<(), Closed> {
         self.flush()?;
-        let (edits, id) = self.unclassified(bytes, true);
-        let text = message::edited(bytes, &edits.edits);
-        self.large = Some((place, Outcome { fate: Fate::Skipped, edits: Edits::default(), id }));
-        self.feed.ready(Item::Piece(text, None), bytes.len())
+        let Worker { annotate, wants_id, .. } = &*self.plan.worker;
+        let id = if *wants_id { message_id(&annotate.parse(bytes)) } else { None };
+        let mut stripper = Stripper::new(&annotate.header, annotate.keep_forged);
+        let mut text = Vec::with_capacity(bytes.len());
+        stripper.feed(bytes, &mut text);
+        let has_from_line = place.has_from_line;
+        self.large = Some((place, Outcome { fate: Fate::Skipped, edits: Edits::default(), id }, stripper));
+        self.feed.ready(Item::Piece { text, has_from_line, known: None }, bytes.len())
     }
 
     fn rest_of_large(&mut self, piece: Piece<'_>) -> Result<(), Closed> {
-        let Some((place, _)) = &mut self.large else { return Ok(()) };
+        let Some((place, _, stripper)) = &mut self.large else { return Ok(()) };
         place.length += piece.bytes.len() as u64;
-        let known = if piece.part == Part::Last { self.large.take() } else { None };
-        self.feed.ready(Item::Piece(piece.bytes.to_vec(), known.map(Box::new)), piece.bytes.len())
+        let has_from_line = place.has_from_line;
+        let mut text = Vec::with_capacity(piece.bytes.len());
+        stripper.feed(piece.bytes, &mut text);
+        let ended = self.large.take_if(|_| piece.part == Part::Last);
+        let known = ended.map(|(place, outcome, stripper)| {
+            stripper.finish(&mut text);
+            Box::new((place, outcome))
+        });
+        self.feed.ready(Item::Piece { text, has_from_line, known }, piece.bytes.len())
     }
 
     fn flush(&mut self) -> Result<(), Closed> {
@@ -209,7 +247,17 @@ impl Reader<'_> {
     }
 }
 
-/// A splitter that holds messages up to `max_size` whole.
+/// Whether there is anything in an input, as far as its length is known.
+fn is_not_empty(source: &Source) -> bool {
+    match source {
+        Source::Path(path) => path.metadata().is_ok_and(|metadata| metadata.len() > 0),
+        Source::Stdin | Source::Beginning { .. } => true,
+    }
+}
+
+/// A splitter that holds messages up to `max_size` whole, and some more: what counts is the size without fields of ours,
+/// which only a whole message tells.
 pub(super) fn splitter(input: Input, rules: Rules, max_size: u64) -> Splitter<Box<dyn std::io::Read + Send>> {
-    Splitter::new(input.reader, rules, usize::try_from(max_size).unwrap_or(usize::MAX))
+    let whole = max_size.saturating_add(OURS);
+    Splitter::new(input.reader, rules, usize::try_from(whole).unwrap_or(usize::MAX))
 }

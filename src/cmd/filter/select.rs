@@ -42,9 +42,15 @@ impl Selection {
         Selection { seen, ..self }
     }
 
-    /// Whether the text before the first message of an input is taken.
-    pub(super) fn takes_preamble(&self, piece: &Piece) -> bool {
-        self.skip == 0 && self.is_in_range(piece.offset)
+    /// Whether the text before the first message of an input is taken: it goes with that message, which would begin at
+    /// `offset`.
+    pub(super) fn takes_preamble(&self, offset: u64) -> bool {
+        self.seen >= self.skip && self.left > 0 && self.is_in_range(offset)
+    }
+
+    /// Whether nothing of any input has been passed yet.
+    pub(super) fn is_at_beginning(&self) -> bool {
+        self.base == 0
     }
 
     /// What happens to the message that `piece`, of input number `file`, is or begins.

@@ -259,14 +259,18 @@ impl Report {
         }
     }
 
-    /// Where the next row will begin.
+    /// Where the next row will begin. In a pipe there is no such place.
     pub(super) fn mark(&mut self) -> io::Result<u64> {
-        self.file()?.stream_position()
+        let mut file = self.file()?;
+        if file.metadata()?.is_file() { file.stream_position() } else { Ok(0) }
     }
 
-    /// Takes back all rows from there on.
+    /// Takes back all rows from there on; what has gone into a pipe or device stays there.
     pub(super) fn back_to(&mut self, mark: u64) -> io::Result<()> {
         let mut file = self.file()?;
+        if !file.metadata()?.is_file() {
+            return Ok(());
+        }
         file.set_len(mark)?;
         file.seek(SeekFrom::Start(mark)).map(drop)
     }

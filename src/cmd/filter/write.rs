@@ -62,7 +62,7 @@ impl Destination {
             let text = format!("{} exists already; --sort overwrites no mailbox", path.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
         }
-        let open = |name: &str| Output::file(&folder.join(name)).map(Writer::new);
+        let open = |name: &str| Output::new_file(&folder.join(name)).map(Writer::new);
         let [ham, unsure, spam, rest] = SORTED.map(open);
         Ok(Destination::Sorted(Box::new([ham?, unsure?, spam?, rest?])))
     }
@@ -102,6 +102,16 @@ pub(super) struct Sink {
     pub tally: Tally,
     /// How trouble is told.
     pub teller: Arc<Teller>,
+    /// Messages come in no order, so that the one that lacks its last newline may not be the last.
+    pub(super) unordered: bool,
+    /// The last piece of a large message is still to come.
+    pub(super) in_large: bool,
+    /// Messages that wait for it.
+    pub(super) held: Vec<Item>,
+    /// Mailboxes that have come to their end.
+    pub(super) mailboxes: usize,
+    /// Text before the first message of a mailbox, until that comes.
+    pub(super) preamble: Option<(Vec<u8>, bool)>,
     /// Where buffers go.
     pub buffers: Buffers,
     /// Asked for notes.
@@ -132,8 +142,18 @@ impl pipeline::Sink<Item> for Sink {
 
 impl Sink {
     fn item(&mut self, item: Item) -> Result<(), SinkError> {
+        if !matches!(item, Item::Preamble(..) | Item::Cut) {
+            self.write_preamble()?;
+        }
+        let is_text = matches!(item, Item::Message(..) | Item::Batch(_) | Item::Piece { .. });
+        if is_text && self.unordered && !self.in_large {
+            self.destination.writers().iter_mut().try_for_each(Writer::end_line)?;
+        }
         match item {
+            // Without an order a message may be done while a large one is still being written.
+            Item::Message(..) if self.in_large => self.held.push(item),
             Item::End { closed } => {
+                self.mailboxes += 1;
                 for writer in self.destination.writers() {
                     if closed {
                         writer.end_in_empty_line()?;
@@ -142,27 +162,49 @@ impl Sink {
                     }
                 }
             }
-            Item::Preamble(text) => {
-                self.tally.preamble_bytes += text.len() as u64;
-                self.tally.bytes_in += text.len() as u64;
-                if self.only.is_empty() {
-                    self.writer(None).map_or(Ok(()), |writer| writer.preamble(&text))?;
-                }
-            }
+            // It is written with the message behind it, or else a run that goes on there would write it once more.
+            Item::Preamble(text, first) => self.preamble = Some((text, first)),
+            Item::Cut => self.cut()?,
             Item::Batch(batch) => self.batch(batch)?,
             Item::Message(job, outcome) => {
                 self.message(&job, outcome)?;
                 self.buffers.give(job.bytes);
             }
-            Item::Piece(text, known) => {
-                self.writer(None).map_or(Ok(()), |writer| writer.text(&text))?;
+            Item::Piece { text, has_from_line, known } => {
+                let enclose = self.encloses(has_from_line);
+                match self.writer(None) {
+                    Some(writer) if enclose => {
+                        writer.enclose_part(&text)?;
+                        known.as_ref().map_or(Ok(()), |_| writer.end_enclosed())?;
+                    }
+                    Some(writer) => writer.text(&text)?,
+                    None => {}
+                }
+                self.in_large = known.is_none();
                 if let Some(known) = known {
                     let (place, outcome) = *known;
                     self.done(&place, &outcome)?;
+                    std::mem::take(&mut self.held).into_iter().try_for_each(|item| self.item(item))?;
                 }
             }
         }
         self.teller.at(self.tally.messages(), self.tally.bytes_in);
+        Ok(())
+    }
+
+    /// Ends where there is more to come, from another run.
+    pub(super) fn cut(&mut self) -> io::Result<()> {
+        self.preamble = None;
+        self.destination.writers().iter_mut().try_for_each(Writer::end_before_more)
+    }
+
+    fn write_preamble(&mut self) -> Result<(), SinkError> {
+        let Some((text, first)) = self.preamble.take() else { return Ok(()) };
+        self.tally.preamble_bytes += text.len() as u64;
+        self.tally.bytes_in += text.len() as u64;
+        if self.only.is_empty() {
+            self.writer(None).map_or(Ok(()), |writer| writer.preamble(&text, first))?;
+        }
         Ok(())
     }
 
@@ -182,8 +224,7 @@ impl Sink {
             Fate::Classified(answer) => Some(answer.verdict.class),
             _ => None,
         };
-        let beside_others = self.enclose || matches!(self.destination, Destination::Sorted(_));
-        let enclose = beside_others && !job.place.has_from_line;
+        let enclose = self.encloses(job.place.has_from_line);
         if let Some(writer) = self.writer(class) {
             let bytes = outcome.edits.instead.as_deref().unwrap_or(&job.bytes);
             if enclose {
@@ -193,6 +234,11 @@ impl Sink {
             }
         }
         self.done(&job.place, &outcome)
+    }
+
+    /// Whether a message has to be given a From_ line: it has none, and stands beside others.
+    fn encloses(&self, has_from_line: bool) -> bool {
+        !has_from_line && (self.enclose || matches!(self.destination, Destination::Sorted(_)))
     }
 
     /// Counts, reports and tells of a message that is written.
