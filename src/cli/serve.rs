@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{TellArgs, parallel, seconds, size};
+use super::{EngineArgs, TellArgs, parallel, seconds, size};
 
 /// `hamsift serve`
 #[derive(Debug, Args)]
@@ -31,6 +31,9 @@ pub struct ServeArgs {
     /// Let clients train the database; it is made if it is not there
     #[arg(long, help_heading = "Classifier")]
     pub allow_train: bool,
+    /// How the engine counts
+    #[command(flatten)]
+    pub engine: EngineArgs,
     /// Calls carried out at once [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = parallel, help_heading = "Limits")]
     pub workers: Option<usize>,

@@ -23,8 +23,8 @@ mod workers;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -42,6 +42,18 @@ use crate::report::Teller;
 /// Room for bodies is this many of the largest.
 const LARGEST_BODIES: usize = 2;
 
+/// Opens the engine anew, as the configuration has it by then; tells in words why it cannot.
+pub type Open = Box<dyn Fn() -> Result<Engine, String> + Send + Sync>;
+
+/// An engine to serve with.
+#[derive(Debug)]
+pub struct Engine {
+    /// Who scores.
+    pub local: Local,
+    /// The database that calls may train, if they may.
+    pub train: Option<PathBuf>,
+}
+
 /// What a server is to be.
 #[derive(Debug)]
 pub struct Config {
@@ -55,8 +67,6 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// The file with the tokens of which each call has to bring one.
     pub token_file: Option<PathBuf>,
-    /// The database that calls may train, if they may.
-    pub train: Option<PathBuf>,
     /// Calls carried out at once.
     pub workers: usize,
     /// The largest body of a request.
@@ -116,9 +126,28 @@ impl ServeError {
     }
 }
 
+/// The service calls are given to: another one after a reload.
+struct Current(RwLock<Arc<methods::Service>>);
+
+impl Current {
+    fn service(Engine { local, train }: Engine, teller: &Teller) -> Arc<methods::Service> {
+        local.notes().iter().for_each(|note| teller.note(note));
+        Arc::new(methods::Service::new(local, train))
+    }
+
+    fn get(&self) -> Arc<methods::Service> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, service: Arc<methods::Service>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = service;
+    }
+}
+
 /// What all connections use.
 struct Shared {
-    service: Arc<methods::Service>,
+    service: Arc<Current>,
+    open: Open,
     queue: Sender<workers::Job>,
     metrics: Arc<Metrics>,
     teller: Arc<Teller>,
@@ -137,15 +166,15 @@ struct Shared {
 ///
 /// # Errors
 /// If it cannot start. Once it runs, nothing ends it but a signal.
-pub fn run(config: Config, local: Local, teller: Teller) -> Result<Exit, ServeError> {
+pub fn run(config: Config, engine: Engine, open: Open, teller: Teller) -> Result<Exit, ServeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let exit = runtime.block_on(serve(config, local, Arc::new(teller)));
+    let exit = runtime.block_on(serve(config, engine, open, Arc::new(teller)));
     // A thread that is still at work on a call nobody waits for does not keep us.
     runtime.shutdown_background();
     exit
 }
 
-async fn serve(config: Config, local: Local, teller: Arc<Teller>) -> Result<Exit, ServeError> {
+async fn serve(config: Config, engine: Engine, open: Open, teller: Arc<Teller>) -> Result<Exit, ServeError> {
     let listeners = listen::open(&config.listen, config.socket.as_deref(), config.allow_remote)?;
     let tokens = config
         .token_file
@@ -156,7 +185,7 @@ async fn serve(config: Config, local: Local, teller: Arc<Teller>) -> Result<Exit
         interrupt: signal(SignalKind::interrupt())?,
         hangup: signal(SignalKind::hangup())?,
     };
-    let service = Arc::new(methods::Service::new(local, config.train));
+    let service = Arc::new(Current(RwLock::new(Current::service(engine, &teller))));
     let metrics = Arc::new(Metrics::default());
     let kit = workers::Kit {
         service: service.clone(),
@@ -166,6 +195,7 @@ async fn serve(config: Config, local: Local, teller: Arc<Teller>) -> Result<Exit
     };
     let shared = Arc::new(Shared {
         service,
+        open,
         queue: workers::start(config.workers, kit)?,
         metrics,
         teller: teller.clone(),
@@ -178,9 +208,6 @@ async fn serve(config: Config, local: Local, teller: Arc<Teller>) -> Result<Exit
         idle_timeout: config.idle_timeout,
         header_timeout: config.header_timeout,
     });
-    for note in shared.service.local().notes() {
-        teller.note(&note);
-    }
     let (stop, stopped) = watch::channel(false);
     // Every task holds a sender; when all are gone, all is done.
     let (alive, mut done) = mpsc::channel::<()>(1);
@@ -235,14 +262,18 @@ impl Signals {
 fn reload(shared: &Arc<Shared>) {
     unit::notify(&format!("RELOADING=1\nMONOTONIC_USEC={}", unit::monotonic_micros()));
     match shared.tokens.as_ref().map_or(Ok(()), Tokens::reload) {
-        Ok(()) => shared.teller.note("reloading"),
+        Ok(()) => {}
         Err(error) => shared.teller.error(&format!("the tokens stay as they were: {error}")),
     }
     let worker = shared.clone();
     // The database may be large, and calls go on meanwhile.
     let started = std::thread::Builder::new().name("reload".into()).spawn(move || {
-        if let Err(refusal) = worker.service.local().catch_up() {
-            worker.teller.error(&format!("the words stay as they were: {}", refusal.text));
+        match (worker.open)() {
+            Ok(engine) => {
+                worker.service.set(Current::service(engine, &worker.teller));
+                worker.teller.note("reloaded");
+            }
+            Err(text) => worker.teller.error(&format!("all stays as it was: {text}")),
         }
         unit::notify("READY=1");
     });

@@ -13,6 +13,7 @@ use flate2::write::GzEncoder;
 use hyper::StatusCode;
 use tokio::sync::oneshot;
 
+use super::Current;
 use super::body::{BodyError, Held, unpack};
 use super::fault::{self, Fault};
 use super::methods::{Outcome, Service};
@@ -50,7 +51,7 @@ pub(super) struct Reply {
 
 /// What all workers use.
 pub(super) struct Kit {
-    pub(super) service: Arc<Service>,
+    pub(super) service: Arc<Current>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) teller: Arc<Teller>,
     pub(super) max_body: usize,
@@ -81,6 +82,7 @@ fn work(jobs: &Mutex<Receiver<Job>>, kit: &Kit) {
 
 fn carry_out(kit: &Kit, job: Job) {
     let started = Instant::now();
+    let service = kit.service.get();
     let Job { mut body, packed, takes_gzip, mut held, peer, reply } = job;
     if packed {
         body = match unpack(&body, kit.max_body, &mut held) {
@@ -93,7 +95,7 @@ fn carry_out(kit: &Kit, job: Job) {
         };
     }
     let mut outcome = Outcome::default();
-    let called = catch_unwind(AssertUnwindSafe(|| call(kit, &body, &mut outcome)));
+    let called = catch_unwind(AssertUnwindSafe(|| call(&service, kit.max_body, &body, &mut outcome)));
     let result = called.unwrap_or_else(|_| Err(Fault::other("internal error in hamsift (please report this)")));
     drop(body);
     let mut answer = Vec::new();
@@ -119,15 +121,15 @@ fn carry_out(kit: &Kit, job: Job) {
         let millis = took.as_secs_f64() * 1000.0;
         kit.teller.detail(&format!("{peer} {method} {} bytes, {end}, {millis:.1} ms", outcome.bytes));
     }
-    for note in kit.service.local().notes() {
+    for note in service.local().notes() {
         kit.teller.note(&note);
     }
 }
 
-fn call(kit: &Kit, body: &[u8], outcome: &mut Outcome) -> Result<xmlrpc::Value, Fault> {
-    let limits = Limits { depth: SHAPE.0, values: SHAPE.1, bytes: kit.max_body };
+fn call(service: &Service, max_body: usize, body: &[u8], outcome: &mut Outcome) -> Result<xmlrpc::Value, Fault> {
+    let limits = Limits { depth: SHAPE.0, values: SHAPE.1, bytes: max_body };
     let (method, params) = xmlrpc::decode_call(body, &limits)?;
-    kit.service.call(&method, params, outcome)
+    service.call(&method, params, outcome)
 }
 
 /// The HTTP status for a body that cannot be read.
