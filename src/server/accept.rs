@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::{mpsc, watch};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use super::Shared;
@@ -17,8 +18,8 @@ use crate::report::Teller;
 
 /// Files open besides connections: sockets that listen, the database, standard streams.
 const OTHER_FILES: u64 = 64;
-/// So many more connections are taken in while room is made.
-const SPARE: u64 = 16;
+/// When there are as many connections as there may be, it is seen after this whether one has gone.
+const FULL: Duration = Duration::from_millis(1);
 /// When the system is short of something, it is asked again after this.
 const SHORT_OF_SOMETHING: Duration = Duration::from_millis(50);
 /// Once the server is to stop, connections that wait to be accepted are, until none comes for so long.
@@ -58,6 +59,18 @@ impl Drop for Open {
     }
 }
 
+/// Waits until there is room for one more connection. The one that has been silent for longest goes; where none is
+/// silent, one that has been answered goes.
+async fn make_room(shared: &Shared) {
+    while shared.metrics.open.load(Ordering::Relaxed) >= shared.max_connections {
+        // Connections of a moment ago are to be in line before the first in line is told.
+        yield_now().await;
+        shared.crowded.notify_one();
+        yield_now().await;
+        sleep(FULL).await;
+    }
+}
+
 /// Accepts connections until the server is to stop. All of them hold `alive`.
 pub(super) async fn run(
     shared: Arc<Shared>,
@@ -67,14 +80,6 @@ pub(super) async fn run(
 ) {
     let stopped = stop.clone();
     let take = |stream: Stream, peer: Arc<str>| {
-        let open = shared.metrics.open.load(Ordering::Relaxed);
-        if open >= shared.max_connections {
-            // The one that has been silent for longest goes. If none is silent, this one comes in too late.
-            shared.crowded.notify_one();
-            if open >= shared.max_connections + SPARE {
-                return;
-            }
-        }
         let (open, alive, stop) = (Open::new(&shared), alive.clone(), stopped.clone());
         let shared = shared.clone();
         tokio::spawn(async move {
@@ -83,8 +88,13 @@ pub(super) async fn run(
         });
     };
     loop {
+        let accept = async {
+            let accepted = listener.accept().await;
+            make_room(&shared).await;
+            accepted
+        };
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = accept => accepted,
             _ = stop.wait_for(|&stop| stop) => break,
         };
         match accepted {

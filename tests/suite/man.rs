@@ -18,6 +18,10 @@ fn options_of(item: &str) -> impl Iterator<Item = String> + '_ {
 fn every_option_is_in_the_page_and_no_other() {
     let page = std::fs::read_to_string(file("man/hamsift.1")).expect("the page");
     let (mut documented, mut section) = (BTreeMap::<String, BTreeSet<String>>::new(), String::new());
+    // The server has a page of its own.
+    let own = std::fs::read_to_string(file("man/hamsift-serve.8")).expect("the page");
+    let items = own.lines().filter_map(|line| line.strip_prefix(".It "));
+    documented.insert("serve".to_owned(), items.flat_map(options_of).collect());
     for line in page.lines() {
         if let Some(title) = line.strip_prefix(".Ss ").or(line.strip_prefix(".Sh ")) {
             section = title.strip_prefix("hamsift ").unwrap_or("").to_owned();

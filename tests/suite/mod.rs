@@ -14,6 +14,8 @@ mod peers;
 mod pipe;
 mod reports;
 mod sample;
+mod serve;
+mod served;
 mod servers;
 mod servers_down;
 mod signals;
