@@ -14,7 +14,7 @@ use super::Shared;
 use super::body::{self, BodyError, Held};
 use super::gate::{self, Refused};
 use super::wire::{Phase, Watch};
-use super::workers::{Job, status_of};
+use super::workers::{self, Job, status_of};
 
 /// A connection as calls know it.
 pub(super) struct Client {
@@ -97,12 +97,16 @@ async fn call(
     let mut held = Held::nothing(&shared.budget);
     let bytes = body::read(body, shared.max_body, &mut held).await.map_err(refused)?;
     client.watch.enter(Phase::Work);
-    let (reply, answer) = oneshot::channel();
     let takes_gzip = takes_gzip(&parts.headers);
-    let job = Job { body: bytes, packed, takes_gzip, held, peer: client.peer.clone(), reply };
-    let broken = || Refused(StatusCode::INTERNAL_SERVER_ERROR, "internal error");
-    shared.queue.send(job).map_err(|_| broken())?;
-    let reply = answer.await.map_err(|_| broken())?;
+    let job = Job { body: bytes, packed, takes_gzip, held, peer: client.peer.clone() };
+    let reply = if workers::is_short(&shared.kit, &job) {
+        workers::carry_out(&shared.kit, job)
+    } else {
+        let (reply, answer) = oneshot::channel();
+        let broken = || Refused(StatusCode::INTERNAL_SERVER_ERROR, "internal error");
+        shared.queue.send((job, reply)).map_err(|_| broken())?;
+        answer.await.map_err(|_| broken())?
+    };
     client.watch.holds(reply.held);
     if reply.status != StatusCode::OK {
         return Err(Refused(reply.status, "the body cannot be unpacked"));

@@ -82,6 +82,11 @@ impl Service {
         &self.local
     }
 
+    /// Whether calls may train.
+    pub(super) fn may_train(&self) -> bool {
+        self.trained.is_some()
+    }
+
     /// Carries out a call.
     pub(super) fn call(&self, name: &str, values: Vec<Value>, outcome: &mut Outcome) -> Result<Value, Fault> {
         let (number, method) = self.find(name).ok_or_else(|| Fault::unknown(name))?;

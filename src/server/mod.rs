@@ -4,8 +4,8 @@
 //! listen ─► connection (hyper, deadlines) ─► http (gate, body) ─► workers ─► methods (engine)
 //! ```
 //!
-//! One thread speaks HTTP with all clients, and a fixed number of workers carries out calls; what a client can make
-//! this take of memory, threads and time is bounded in [`body`], [`workers`] and [`connection`]. HTTP itself is hyper's.
+//! A fixed number of threads speaks HTTP with all clients and carries out short calls, and as many workers carry out
+//! what may take long; what a client can make this take of memory, threads and time is bounded in [`body`], [`workers`] and [`connection`]. HTTP itself is hyper's.
 
 mod accept;
 mod body;
@@ -39,6 +39,8 @@ use crate::classify::local::Local;
 use crate::exit::Exit;
 use crate::report::Teller;
 
+/// After so many short calls at the latest, a thread looks who else wants something.
+const CALLS_BETWEEN: u32 = 8;
 /// Room for bodies is this many of the largest.
 const LARGEST_BODIES: usize = 2;
 
@@ -148,7 +150,8 @@ impl Current {
 struct Shared {
     service: Arc<Current>,
     open: Open,
-    queue: Sender<workers::Job>,
+    kit: Arc<workers::Kit>,
+    queue: Sender<workers::Ordered>,
     metrics: Arc<Metrics>,
     teller: Arc<Teller>,
     names: Names,
@@ -167,7 +170,12 @@ struct Shared {
 /// # Errors
 /// If it cannot start. Once it runs, nothing ends it but a signal.
 pub fn run(config: Config, engine: Engine, open: Open, teller: Teller) -> Result<Exit, ServeError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(config.workers)
+        .event_interval(CALLS_BETWEEN)
+        .thread_name("http")
+        .enable_all()
+        .build()?;
     let exit = runtime.block_on(serve(config, engine, open, Arc::new(teller)));
     // A thread that is still at work on a call nobody waits for does not keep us.
     runtime.shutdown_background();
@@ -187,16 +195,17 @@ async fn serve(config: Config, engine: Engine, open: Open, teller: Arc<Teller>) 
     };
     let service = Arc::new(Current(RwLock::new(Current::service(engine, &teller))));
     let metrics = Arc::new(Metrics::default());
-    let kit = workers::Kit {
+    let kit = Arc::new(workers::Kit {
         service: service.clone(),
         metrics: metrics.clone(),
         teller: teller.clone(),
         max_body: config.max_body,
-    };
+    });
     let shared = Arc::new(Shared {
         service,
         open,
-        queue: workers::start(config.workers, kit)?,
+        queue: workers::start(config.workers, &kit)?,
+        kit,
         metrics,
         teller: teller.clone(),
         names: Names { remote: config.allow_remote, more: config.hosts },

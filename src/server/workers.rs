@@ -1,5 +1,6 @@
-//! The threads that carry out calls. There are as many as were asked for, whatever the number of connections; a
-//! connection waits for its answer and holds no thread meanwhile.
+//! Carries out calls. Short ones are carried out where they came in, which saves two changes of threads for each; what
+//! may take long goes to threads of its own. There are as many of either as were asked for, whatever the number of
+//! connections, and a connection that waits holds none.
 
 use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,6 +28,9 @@ const PACK_ABOVE: usize = 1400;
 /// A call has a handful of parameters, all of them simple.
 const SHAPE: (usize, usize) = (8, 100);
 
+/// A body up to this size is scored in less time than it takes to come.
+const SHORT: usize = 128 << 10;
+
 /// A call to be carried out.
 pub(super) struct Job {
     pub(super) body: Vec<u8>,
@@ -38,8 +42,10 @@ pub(super) struct Job {
     pub(super) held: Held,
     /// Who asks.
     pub(super) peer: Arc<str>,
-    pub(super) reply: oneshot::Sender<Reply>,
 }
+
+/// A call that somebody waits for.
+pub(super) type Ordered = (Job, oneshot::Sender<Reply>);
 
 /// What the client is to get.
 pub(super) struct Reply {
@@ -58,9 +64,9 @@ pub(super) struct Kit {
 }
 
 /// Starts workers; they end when the sender is dropped.
-pub(super) fn start(count: usize, kit: Kit) -> io::Result<Sender<Job>> {
+pub(super) fn start(count: usize, kit: &Arc<Kit>) -> io::Result<Sender<Ordered>> {
     let (sender, receiver) = channel();
-    let (receiver, kit) = (Arc::new(Mutex::new(receiver)), Arc::new(kit));
+    let receiver = Arc::new(Mutex::new(receiver));
     for number in 1..=count {
         let (receiver, kit) = (receiver.clone(), kit.clone());
         thread::Builder::new().name(format!("worker {number}")).spawn(move || work(&receiver, &kit))?;
@@ -68,29 +74,33 @@ pub(super) fn start(count: usize, kit: Kit) -> io::Result<Sender<Job>> {
     Ok(sender)
 }
 
-fn work(jobs: &Mutex<Receiver<Job>>, kit: &Kit) {
+fn work(jobs: &Mutex<Receiver<Ordered>>, kit: &Kit) {
     loop {
         // In a statement of its own: the lock is not held during the work.
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(job) = job else { return };
-        // Nobody waits for it any more.
-        if !job.reply.is_closed() {
-            carry_out(kit, job);
+        let Ok((job, reply)) = job else { return };
+        // Maybe nobody waits for it any more.
+        if !reply.is_closed() {
+            drop(reply.send(carry_out(kit, job)));
         }
     }
 }
 
-fn carry_out(kit: &Kit, job: Job) {
+/// Whether a call is sure to be a short one. One that trains waits for the disk, and maybe for another process.
+pub(super) fn is_short(kit: &Kit, job: &Job) -> bool {
+    job.body.len() <= SHORT && !job.packed && !kit.service.get().may_train()
+}
+
+/// Carries out a call.
+pub(super) fn carry_out(kit: &Kit, job: Job) -> Reply {
     let started = Instant::now();
     let service = kit.service.get();
-    let Job { mut body, packed, takes_gzip, mut held, peer, reply } = job;
+    let Job { mut body, packed, takes_gzip, mut held, peer } = job;
     if packed {
         body = match unpack(&body, kit.max_body, &mut held) {
             Ok(body) => body,
             Err(error) => {
-                let body = Vec::new();
-                drop(reply.send(Reply { status: status_of(error), body, packed: false, held }));
-                return;
+                return Reply { status: status_of(error), body: Vec::new(), packed: false, held };
             }
         };
     }
@@ -110,7 +120,6 @@ fn carry_out(kit: &Kit, job: Job) {
     let took = started.elapsed();
     // Before the answer is out: whoever has it finds the call counted.
     kit.metrics.call(&outcome, result.is_err(), took);
-    drop(reply.send(Reply { status: StatusCode::OK, body: answer, packed, held }));
     if kit.teller.is_verbose() {
         let method = outcome.method.and_then(|number| super::methods::METHODS.get(number)).map_or("?", |m| m.name);
         let end = match (&result, outcome.class) {
@@ -124,6 +133,7 @@ fn carry_out(kit: &Kit, job: Job) {
     for note in service.local().notes() {
         kit.teller.note(&note);
     }
+    Reply { status: StatusCode::OK, body: answer, packed, held }
 }
 
 fn call(service: &Service, max_body: usize, body: &[u8], outcome: &mut Outcome) -> Result<xmlrpc::Value, Fault> {
