@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A fixed number of threads speaks HTTP with all clients and carries out short calls, and as many workers carry out
-//! what may take long; what a client can make this take of memory, threads and time is bounded in [`body`], [`workers`] and [`connection`]. HTTP itself is hyper's.
+//! what may take long; what a client can make this take of memory, threads and time is bounded in `body`, `workers` and `connection`. HTTP itself is hyper's.
 
 mod accept;
 mod body;
