@@ -48,6 +48,8 @@ pub enum Command {
     Score(Box<ScoreArgs>),
     /// Look into the token database, export it, import another one
     Db(Box<DbArgs>),
+    /// Tell how well the engine does on your own mail, by cross-validation
+    Eval(Box<EvalArgs>),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -281,6 +283,41 @@ pub struct DbArgs {
     pub action: DbAction,
 }
 
+/// `hamsift eval`
+#[derive(Debug, Args)]
+pub struct EvalArgs {
+    /// An mbox, a Maildir or one message of ham (repeatable)
+    #[arg(long, value_name = "PATH", required = true)]
+    pub ham: Vec<PathBuf>,
+    /// An mbox, a Maildir or one message of spam (repeatable)
+    #[arg(long, value_name = "PATH", required = true)]
+    pub spam: Vec<PathBuf>,
+    /// Deal the mail out over N parts, each of which is scored by what was learned from the others
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub folds: u32,
+    /// What ham taken for spam costs, to find the best cutoffs
+    #[arg(long, value_name = "COST", default_value = "10", value_parser = cost)]
+    pub cost_fp: f64,
+    /// What spam taken for ham costs
+    #[arg(long, value_name = "COST", default_value = "1", value_parser = cost)]
+    pub cost_fn: f64,
+    /// What a message taken for neither costs
+    #[arg(long, value_name = "COST", default_value = "0.2", value_parser = cost)]
+    pub cost_unsure: f64,
+    /// Draw the scores as an SVG picture
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// How the engine counts
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    /// What is told
+    #[command(flatten)]
+    pub tell: TellArgs,
+    /// Show a progress line
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t, help_heading = "Messages")]
+    pub progress: WhenArg,
+}
+
 /// The actions of `hamsift db`.
 #[derive(Debug, Subcommand)]
 pub enum DbAction {
@@ -419,6 +456,11 @@ fn size(text: &str) -> Result<u64, String> {
     };
     let number: u64 = digits.parse().map_err(|_| "not a number of bytes (suffixes K, M, G)".to_owned())?;
     number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(|| "out of range".to_owned())
+}
+
+fn cost(text: &str) -> Result<f64, String> {
+    let cost = text.parse().ok().filter(|cost| (0.0..=1e9).contains(cost));
+    cost.ok_or_else(|| "must be a number from 0 to a thousand millions".to_owned())
 }
 
 fn parallel(text: &str) -> Result<usize, String> {

@@ -7,6 +7,7 @@ pub mod cli;
 pub mod cmd;
 pub mod config;
 pub mod engine;
+pub mod eval;
 pub mod exit;
 pub mod http;
 pub mod input;

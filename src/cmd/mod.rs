@@ -3,6 +3,7 @@
 mod classifier;
 mod database;
 mod db;
+mod eval;
 mod filter;
 mod pipe;
 mod score;
@@ -29,6 +30,7 @@ pub fn run(cli: Cli) -> Exit {
         Command::Train(args) => train::run(*args),
         Command::Score(args) => score::run(*args),
         Command::Db(args) => db::run(*args),
+        Command::Eval(args) => eval::run(*args),
         Command::Completions { shell } => {
             // Not straight to standard output: there it panics when that fails.
             let mut script = Vec::new();

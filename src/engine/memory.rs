@@ -51,6 +51,18 @@ impl Memory {
         Ok(())
     }
 
+    /// The numbers of those words of a message that are known here. A word keeps its number as long as the database
+    /// lives, and [`word`](Memory::word) gives it back: a message can be kept as four bytes per word.
+    pub fn numbers(&self, set: &TokenSet) -> impl Iterator<Item = u32> {
+        // Numbers have 32 bits, see Words.
+        set.iter().filter_map(|token| u32::try_from(self.words.find(token.word, token.hash)?).ok())
+    }
+
+    /// The word of this number; empty if there is none.
+    pub fn word(&self, number: u32) -> &[u8] {
+        self.words.get(number as usize)
+    }
+
     /// Adds counts to a word.
     pub fn add(&mut self, word: &[u8], add: Counts) {
         self.add_hashed(word, WordHash::of(word), add);

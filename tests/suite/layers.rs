@@ -10,7 +10,7 @@ use super::harness::file;
 const LAYERS: [&[&str]; 5] = [
     &["message", "verdict", "exit", "xmlrpc", "http", "lock", "input", "output", "report"],
     &["mbox", "pipeline", "engine"],
-    &["classify", "deliver", "mailbox", "training"],
+    &["classify", "deliver", "eval", "mailbox", "training"],
     &["cli", "config", "server"],
     &["cmd"],
 ];

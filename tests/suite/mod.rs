@@ -1,6 +1,7 @@
 mod harness;
 
 mod engine;
+mod eval;
 mod filter;
 mod golden;
 mod in_place;
