@@ -19,6 +19,7 @@ pub mod message;
 pub mod output;
 pub mod pipeline;
 pub mod report;
+pub mod server;
 pub mod training;
 pub mod verdict;
 pub mod xmlrpc;

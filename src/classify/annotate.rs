@@ -127,6 +127,34 @@ fn squeezed(text: &[u8]) -> Vec<u8> {
     words.collect::<Vec<_>>().join(&b' ')
 }
 
+/// A field name by RFC 5322, section 3.6.8, that is not one of those that make a message what it is.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn field_name(text: &str) -> Result<String, String> {
+    const TAKEN: [&str; 12] = [
+        "From",
+        "To",
+        "Cc",
+        "Bcc",
+        "Subject",
+        "Date",
+        "Message-ID",
+        "Received",
+        "Content-Type",
+        "Return-Path",
+        "Content-Length",
+        "Content-Transfer-Encoding",
+    ];
+    if text.is_empty() || text.len() > 76 || !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':') {
+        return Err("not a field name".to_owned());
+    }
+    match TAKEN.iter().find(|taken| taken.eq_ignore_ascii_case(text)) {
+        Some(taken) => Err(format!("all {taken} fields would be replaced")),
+        None => Ok(text.to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -191,5 +219,11 @@ mod tests {
         let ours = "A: 1\n\nb\n";
         let want = "A: 1\nX-Spambayes-Classification: spam; 0.95\n\nb\n";
         assert_eq!(applied(Apply::Verdict, ours, "A: 2\nSubject: spam,x\n\nc\n"), want);
+    }
+
+    #[test]
+    fn a_header_name_must_be_one_and_not_a_vital_one() {
+        assert_eq!(field_name("X-Junk"), Ok("X-Junk".into()));
+        assert!(["", "a b", "a:", "ä", "a\nb", "subject", "FROM"].iter().all(|text| field_name(text).is_err()));
     }
 }

@@ -5,6 +5,8 @@
 //! has trained the database is noticed between messages; the first thread to see it loads the database anew while the
 //! others go on with what they have.
 
+mod serving;
+
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +19,7 @@ use crate::engine::{self, Memory, Options, TokenSet, Tokens, Totals};
 use crate::verdict::{Cutoffs, Verdict};
 
 /// Name of the field that tells why.
-const EVIDENCE: &[u8] = b"X-Spambayes-Evidence";
+pub const EVIDENCE: &str = "X-Spambayes-Evidence";
 /// A line may not be longer, by RFC 5322, section 2.1.1.
 const LONGEST_LINE: usize = 998;
 /// Where a line that has to be folded is folded, as the original does.
@@ -179,7 +181,7 @@ impl Classifier for Local {
         let (score, evidence) = self.with_words(message, |tokens, words| {
             if self.config.evidence {
                 let (score, clues) = engine::clues(tokens, words, options);
-                (score, Some(evidence_field(&engine::evidence(&clues, options))))
+                (score, Some(evidence_field(EVIDENCE, &engine::evidence(&clues, options))))
             } else {
                 (engine::score(tokens, words, options), None)
             }
@@ -205,8 +207,8 @@ impl Classifier for Local {
 
 /// The field with the evidence: one line if that may be, else folded behind `;` as the original folds it. A clue longer
 /// than a line stays whole.
-fn evidence_field(evidence: &[u8]) -> Vec<u8> {
-    let mut field = [EVIDENCE, b": ", evidence].concat();
+pub fn evidence_field(name: &str, evidence: &[u8]) -> Vec<u8> {
+    let mut field = [name.as_bytes(), b": ", evidence].concat();
     if field.len() <= LONGEST_LINE {
         return field;
     }
@@ -280,7 +282,19 @@ impl Loaded {
             return Ok(());
         }
         let Ok(mut store) = self.store.try_lock() else { return Ok(()) };
-        let (store, generation) = &mut *store;
+        self.reload(&mut store)
+    }
+
+    /// The same, but whoever calls this waits until it is done.
+    fn catch_up(&self) -> Result<(), StoreError> {
+        self.reload(&mut self.store.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn current(&self) -> Arc<Memory> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
+
+    fn reload(&self, (store, generation): &mut (Store, i64)) -> Result<(), StoreError> {
         if store.is_replaced() {
             *store = Store::open(&self.path, Duration::ZERO)?;
         } else if store.generation()? == *generation {
@@ -356,7 +370,7 @@ mod tests {
         assert_eq!(field, "X-Spambayes-Evidence: '*H*': 0.84; '*S*': 0.16; 'garden': 0.16");
         for (clues, length) in [(100, 5), (100, 70), (3, 1000), (200, 77)] {
             let evidence = vec!["x".repeat(length); clues].join("; ");
-            let field = evidence_field(evidence.as_bytes());
+            let field = evidence_field(EVIDENCE, evidence.as_bytes());
             let field = String::from_utf8(field).expect("text");
             assert_eq!(field.replace("\n\t", " "), format!("X-Spambayes-Evidence: {evidence}"));
             let folded = field.split('\n').count() > 1;

@@ -8,6 +8,7 @@ mod eval;
 mod filter;
 mod pipe;
 mod score;
+mod serve;
 mod signals;
 mod train;
 
@@ -27,6 +28,7 @@ pub fn run(cli: Cli) -> Exit {
         Command::Filter(args) => filter::run(*args),
         Command::Pipe(args) => pipe::run(*args),
         Command::Deliver(args) => deliver::run(*args),
+        Command::Serve(args) => serve::run(*args),
         Command::Train(args) => train::run(*args),
         Command::Score(args) => score::run(*args),
         Command::Db(args) => db::run(*args),

@@ -94,6 +94,16 @@ impl Memory {
         }
     }
 
+    /// How many words there are, those of which nothing is left included.
+    pub fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Whether there is no word.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
     /// The words and their counts, without those of which nothing is left.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], Counts)> {
         self.counts

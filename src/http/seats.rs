@@ -182,7 +182,7 @@ mod tests {
         thread::scope(|scope| {
             let impatient =
                 scope.spawn(|| seats.take(Instant::now() + Duration::from_millis(10), || 1, || ()).is_none());
-            while seats.lock().waiting.is_empty() {
+            while seats.lock().waiting.is_empty() && !impatient.is_finished() {
                 thread::yield_now();
             }
             let patient = scope.spawn(|| seats.take(later(), || 1, || ()).is_some());

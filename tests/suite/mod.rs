@@ -18,6 +18,8 @@ mod pipe;
 mod postfix;
 mod reports;
 mod sample;
+mod serve;
+mod served;
 mod servers;
 mod servers_down;
 mod signals;

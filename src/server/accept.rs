@@ -1,0 +1,120 @@
+//! Takes connections in, as many as there may be.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::sync::{mpsc, watch};
+use tokio::task::yield_now;
+use tokio::time::{sleep, timeout};
+
+use super::Shared;
+use super::connection;
+use super::listen::Listener;
+use super::wire::Stream;
+use crate::report::Teller;
+
+/// Files open besides connections: sockets that listen, the database, standard streams.
+const OTHER_FILES: u64 = 64;
+/// When there are as many connections as there may be, it is seen after this whether one has gone.
+const FULL: Duration = Duration::from_millis(1);
+/// When the system is short of something, it is asked again after this.
+const SHORT_OF_SOMETHING: Duration = Duration::from_millis(50);
+/// Once the server is to stop, connections that wait to be accepted are, until none comes for so long.
+const LAST_ONES: Duration = Duration::from_millis(10);
+
+/// How many connections there may be: as wanted, if the system allows so many open files.
+pub(super) fn room_for(wanted: u64, teller: &Teller) -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let (now, most) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
+    let needed = wanted.saturating_add(OTHER_FILES);
+    if now >= needed {
+        return wanted;
+    }
+    let files = needed.min(most);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum: limit.maximum });
+    let room = if raised.is_ok() { files } else { now }.saturating_sub(OTHER_FILES).max(1);
+    if room < wanted {
+        teller.note(&format!("at most {room} connections: the system allows no more open files"));
+    }
+    room.min(wanted)
+}
+
+/// A connection being open, as counted.
+struct Open(Arc<Shared>);
+
+impl Open {
+    fn new(shared: &Arc<Shared>) -> Open {
+        shared.metrics.accepted.fetch_add(1, Ordering::Relaxed);
+        shared.metrics.open.fetch_add(1, Ordering::Relaxed);
+        Open(shared.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.metrics.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Waits until there is room for one more connection. The one that has been silent for longest goes; where none is
+/// silent, one that has been answered goes.
+async fn make_room(shared: &Shared) {
+    while shared.metrics.open.load(Ordering::Relaxed) >= shared.max_connections {
+        // Connections of a moment ago are to be in line before the first in line is told.
+        yield_now().await;
+        shared.crowded.notify_one();
+        yield_now().await;
+        sleep(FULL).await;
+    }
+}
+
+/// Accepts connections until the server is to stop. All of them hold `alive`.
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    listener: Listener,
+    mut stop: watch::Receiver<bool>,
+    alive: mpsc::Sender<()>,
+) {
+    let stopped = stop.clone();
+    let take = |stream: Stream, peer: Arc<str>| {
+        let (open, alive, stop) = (Open::new(&shared), alive.clone(), stopped.clone());
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            connection::serve(shared, stream, peer, stop).await;
+            drop((open, alive));
+        });
+    };
+    loop {
+        let accept = async {
+            let accepted = listener.accept().await;
+            make_room(&shared).await;
+            accepted
+        };
+        let accepted = tokio::select! {
+            accepted = accept => accepted,
+            _ = stop.wait_for(|&stop| stop) => break,
+        };
+        match accepted {
+            Ok((stream, peer)) => take(stream, peer),
+            Err(error) if is_of_one(&error) => {}
+            Err(error) => {
+                shared.crowded.notify_one();
+                shared.teller.trouble("accepting", &listener.url(), &error.to_string());
+                sleep(SHORT_OF_SOMETHING).await;
+            }
+        }
+    }
+    // Their clients have connected: to them the server is there.
+    while let Ok(Ok((stream, peer))) = timeout(LAST_ONES, listener.accept()).await {
+        take(stream, peer);
+    }
+}
+
+/// Whether only this connection failed, not the accepting.
+fn is_of_one(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, InvalidInput, NotConnected};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | InvalidInput | NotConnected)
+}
