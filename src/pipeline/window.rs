@@ -91,14 +91,18 @@ impl<T> Window<T> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for room and takes the next place.
+    /// Waits for room and takes the next place. Once the window is full, that is until half of it is free again: a source
+    /// that is woken for every item costs the workers more than it gives them.
     pub(super) fn reserve(&self, weight: usize) -> Result<Place, Closed> {
-        let full = |inner: &mut Inner<T>| {
-            !inner.is_over()
-                && inner.items > 0
-                && (inner.items >= self.limits.items || inner.bytes.saturating_add(weight) > self.limits.bytes)
+        let fits = |inner: &Inner<T>| {
+            inner.items == 0
+                || (inner.items < self.limits.items && inner.bytes.saturating_add(weight) <= self.limits.bytes)
         };
-        let mut inner = self.room.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.lock();
+        if !fits(&inner) {
+            let wait = |inner: &mut Inner<T>| !inner.is_over() && !(self.is_half_free(inner) && fits(inner));
+            inner = self.room.wait_while(inner, wait).unwrap_or_else(PoisonError::into_inner);
+        }
         if inner.is_over() {
             return Err(Closed);
         }
@@ -109,6 +113,10 @@ impl<T> Window<T> {
         }
         inner.next += 1;
         Ok(Place { number: inner.next - 1, weight })
+    }
+
+    fn is_half_free(&self, inner: &Inner<T>) -> bool {
+        inner.items == 0 || (inner.items <= self.limits.items / 2 && inner.bytes <= self.limits.bytes / 2)
     }
 
     /// Puts an item in its place.
@@ -145,8 +153,9 @@ impl<T> Window<T> {
         }
         inner.carrying = !out.is_empty();
         let over = !inner.carrying && (inner.stopped || inner.is_done());
+        let room = done.items > 0 && self.is_half_free(&inner);
         drop(inner);
-        if done.items > 0 {
+        if room {
             self.room.notify_one();
         }
         if over {
