@@ -100,7 +100,7 @@ impl<T> Window<T> {
         };
         let mut inner = self.lock();
         if !fits(&inner) {
-            let wait = |inner: &mut Inner<T>| !inner.is_over() && !(self.is_half_free(inner) && fits(inner));
+            let wait = |inner: &mut Inner<T>| !(inner.is_over() || self.is_half_free(inner) && fits(inner));
             inner = self.room.wait_while(inner, wait).unwrap_or_else(PoisonError::into_inner);
         }
         if inner.is_over() {
