@@ -10,6 +10,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use hamsift::encode::Encoder;
 use hamsift::xmlrpc;
 
 const SOCKETS: usize = 4;
@@ -31,8 +32,9 @@ fn main() {
 }
 
 fn request(message: &[u8], address: &str) -> Vec<u8> {
-    let mut body = Vec::new();
+    let mut body = Encoder::default();
     xmlrpc::call_message("filter", message, &mut body);
+    let body = body.into_vec();
     let head = format!(
         "POST /RPC2 HTTP/1.1\r\nHost: {address}\r\nContent-Type: text/xml\r\nContent-Length: {}\r\n\r\n",
         body.len()

@@ -20,6 +20,7 @@ use super::fault::{self, Fault};
 use super::methods::{Outcome, Service};
 use super::metrics::Metrics;
 use crate::classify::Classifier as _;
+use crate::encode::Encoder;
 use crate::report::Teller;
 use crate::xmlrpc::{self, Limits};
 
@@ -108,11 +109,12 @@ pub(super) fn carry_out(kit: &Kit, job: Job) -> Reply {
     let called = catch_unwind(AssertUnwindSafe(|| call(&service, kit.max_body, &body, &mut outcome)));
     let result = called.unwrap_or_else(|_| Err(Fault::other("internal error in hamsift (please report this)")));
     drop(body);
-    let mut answer = Vec::new();
+    let mut answer = Encoder::default();
     match &result {
         Ok(value) => xmlrpc::response(value, &mut answer),
         Err(fault) => xmlrpc::fault(fault::CODE, &fault.to_string(), &mut answer),
     }
+    let mut answer = answer.into_vec();
     let packed = takes_gzip && answer.len() > PACK_ABOVE;
     if packed {
         answer = pack(&answer);
