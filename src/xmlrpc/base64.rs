@@ -47,34 +47,31 @@ fn is_blank(c: char) -> bool {
 
 /// Gathers runs without white space into chunks, and decodes each full one.
 struct Decoder {
-    chunk: [u8; CHUNK],
-    used: usize,
+    chunk: Vec<u8>,
     out: Vec<u8>,
 }
 
 impl Decoder {
     fn new(characters: usize) -> Self {
-        Decoder { chunk: [0; CHUNK], used: 0, out: Vec::with_capacity(characters / 4 * 3 + 3) }
+        Decoder { chunk: Vec::with_capacity(characters.min(CHUNK)), out: Vec::with_capacity(characters / 4 * 3 + 3) }
     }
 
     fn feed(&mut self, mut run: &[u8]) -> Option<()> {
         while !run.is_empty() {
             // Only now is it known that a full chunk was not the last one.
-            if self.used == CHUNK {
-                self.used = 0;
+            if self.chunk.len() == CHUNK {
                 inner(&self.chunk, &mut self.out)?;
+                self.chunk.clear();
             }
-            let (now, later) = run.split_at(run.len().min(CHUNK - self.used));
-            self.chunk[self.used..][..now.len()].copy_from_slice(now);
-            self.used += now.len();
+            let (now, later) = run.split_at(run.len().min(CHUNK - self.chunk.len()));
+            self.chunk.extend_from_slice(now);
             run = later;
         }
         Some(())
     }
 
     fn finish(mut self) -> Option<Vec<u8>> {
-        let all = &self.chunk[..self.used];
-        let (head, tail) = all.split_at(all.len().saturating_sub(4) / 4 * 4);
+        let (head, tail) = self.chunk.split_at(self.chunk.len().saturating_sub(4) / 4 * 4);
         inner(head, &mut self.out)?;
         LAST.decode_vec(tail, &mut self.out).ok()?;
         Some(self.out)
