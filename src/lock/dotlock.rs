@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -129,7 +129,9 @@ impl Stale {
         let mut words = lines.next().unwrap_or("").split_ascii_whitespace();
         let (pid, host) = (words.next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw), words.next());
         if let Some(pid) = pid.filter(|&pid| host == Some(host_name().as_str()) && is_dead(pid)) {
-            let note = lines.next_back().map(str::to_owned);
+            // Where everybody may put files, a note must not come from anybody.
+            let ours = file.metadata().is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw());
+            let note = lines.next_back().filter(|_| ours).map(str::to_owned);
             return Some(Stale { file, why: format!("process {} is gone", pid.as_raw_nonzero()), note });
         }
         let old = SystemTime::now().duration_since(file.metadata().ok()?.modified().ok()?).ok()?;

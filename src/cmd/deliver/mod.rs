@@ -5,6 +5,7 @@ mod trust;
 mod user;
 
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,7 +16,7 @@ use super::{classifier, pipe, signals};
 use crate::classify::Answer;
 use crate::classify::annotate::{Annotate, Edits};
 use crate::cli::{DeliverArgs, FsyncArg, OnErrorArg, SampleArgs};
-use crate::deliver::{Destination, Entry, How, Log, Mail, Seen};
+use crate::deliver::{DeliverError, Destination, Entry, Fingerprint, How, Log, Mail, Seen};
 use crate::exit::{self, Exit, Failure};
 use crate::message;
 use crate::report::Teller;
@@ -110,8 +111,8 @@ fn deliver(args: &DeliverArgs, teller: &Teller) -> anyhow::Result<Exit> {
         _ => annotate.unclassified(&message),
     };
     let text = message::edited(instead.as_deref().unwrap_or(&input), &edits);
-    let mut mail =
-        Mail::new(&text, args.sender.as_deref().map(std::os::unix::ffi::OsStrExt::as_bytes), SystemTime::now());
+    let sender = args.sender.as_deref().map(OsStrExt::as_bytes);
+    let mut mail = Mail::new(&text, Fingerprint::of(&input), sender, SystemTime::now());
     let destinations = destinations.of(judged.class());
     if args.explain {
         return explain(&mail, &judged, destinations);
@@ -201,10 +202,11 @@ fn store(
     for destination in destinations {
         let place = destination.to_string();
         let is_known = seen.as_ref().zip(id.as_ref()).is_some_and(|(seen, id)| seen.has(&place, id));
-        let result = match is_known {
-            true => Ok("duplicate"),
-            false => destination.deliver(mail, &how, &mut |text| teller.error(&text)).map(|()| "stored"),
+        let stored = match is_known {
+            true => Ok(None),
+            false => destination.deliver(mail, &how, &mut |text| teller.error(&text)).map(Some),
         };
+        let result = stored.as_ref().map(|stored| if stored.is_some() { "stored" } else { "duplicate" });
         if let (Ok("stored"), Some(seen), Some(id)) = (&result, &mut seen, &id)
             && let Err(error) = seen.add(&place, id)
         {
@@ -217,6 +219,8 @@ fn store(
         }
         let result =
             result.map_err(|error| Failure::error(Exit::TempFail, format!("not delivered to {place}: {error}")))?;
+        // Not before all of this is done does the place forget who delivered last.
+        drop(stored);
         let verdict = judged.class().map_or("unclassified", Class::word);
         teller.detail(&format!("{result}, {verdict}: {place}, {} bytes", mail.whole().len()));
     }
@@ -243,7 +247,7 @@ fn entry(
     judged: &Judged,
     id: &Option<String>,
     place: &str,
-    result: &Result<&'static str, crate::deliver::DeliverError>,
+    result: &Result<&'static str, &DeliverError>,
 ) -> Entry {
     Entry {
         time: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
@@ -254,7 +258,7 @@ fn entry(
         score: judged.score(),
         destination: place.to_owned(),
         bytes: mail.whole().len(),
-        result: result.as_ref().map_or("failed", |&result| result),
+        result: result.unwrap_or("failed"),
         error: match (result, judged) {
             (Err(error), _) => Some(error.to_string()),
             (Ok(_), Judged::Failed(text)) => Some(text.clone()),
