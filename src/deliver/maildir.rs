@@ -47,12 +47,12 @@ pub(super) fn deliver(
         return Err(DeliverError::Stopped);
     }
     let mark = match pending.mark(path, mail.fingerprint()).map_err(&failed)? {
-        Marked::Already => {
+        Marked::Already(mark) => {
             if how.sync {
                 sync_folder_of(&path.join("new/x")).map_err(&failed)?;
             }
             warn(format!("{}: the message is there already, from a delivery that was killed", path.display()));
-            return Ok((None, true));
+            return Ok((Some(mark), true));
         }
         Marked::Now(mark) => Some(mark),
         Marked::Not => None,
@@ -140,12 +140,12 @@ impl Pending {
                 // The same message is being delivered a second time, which is somebody's wish.
                 return Ok(Marked::Not);
             }
-            let left = left.metadata()?;
-            if fs::symlink_metadata(&path).is_ok_and(|there| same_file(&left, &there)) {
-                fs::remove_file(&path)?;
-                if left.nlink() > 1 {
-                    return Ok(Marked::Already);
+            let found = left.metadata()?;
+            if fs::symlink_metadata(&path).is_ok_and(|there| same_file(&found, &there)) {
+                if found.nlink() > 1 {
+                    return Ok(Marked::Already(Mark { path, _locked: left }));
                 }
+                fs::remove_file(&path)?;
             }
         }
         Ok(Marked::Not)
@@ -200,7 +200,7 @@ enum Marked {
     /// Without a mark it is delivered all the same.
     Not,
     /// It has been delivered, by somebody who was killed.
-    Already,
+    Already(Mark),
 }
 
 /// The name in `tmp/` of a message that is being delivered. It goes when this is dropped.

@@ -34,11 +34,15 @@ pub(super) fn deliver(
     let text = mail.in_mbox().map_err(DeliverError::file("compose the message for", path))?;
     let mut locked = Locked::take(path, &how.lock(), warn)?;
     mend(&mut locked, path, warn).map_err(DeliverError::file("mend", path))?;
-    let is_there = Records::of(path).take(mail.fingerprint(), locked.file());
-    if is_there.map_err(DeliverError::file("read", path))? {
+    let records = Records::of(path);
+    let failed = DeliverError::file("read", path);
+    if let Some(stretch) = records.find(mail.fingerprint(), locked.file()).map_err(&failed)? {
         if how.sync {
             locked.file().sync_data().map_err(DeliverError::file("write to", path))?;
         }
+        // We may be killed as well before it is told.
+        locked.leave_note(&note(&stretch, "-")).map_err(&failed)?;
+        records.forget(&stretch).map_err(DeliverError::file("mend", path))?;
         warn(format!("{}: the message is there already, from a delivery that was killed", path.display()));
         return Ok((locked, true));
     }
@@ -71,7 +75,7 @@ fn append(locked: &mut Locked, path: &Path, text: &[u8], came: &Fingerprint, how
     let text = if missing.is_empty() { text } else { &[missing.as_slice(), text].concat() };
     let stretch = Stretch { at: length, length: text.len() as u64, stored, came: came.clone() };
     let from_line = String::from_utf8_lossy(first_line(text.trim_ascii_start()));
-    let note = format!("append {} {from_line}", stretch.in_words());
+    let note = note(&stretch, &from_line);
     let write = || -> io::Result<bool> {
         locked.leave_note(&note)?;
         for piece in text.chunks(PIECE) {
@@ -145,6 +149,10 @@ fn torn(mailbox: &File, note: &Note) -> io::Result<Option<Torn>> {
     let first = text.len() - from_line.len();
     let others = memchr::memmem::find_iter(&text, b"From ").any(|at| at > first && is_dated(line_of(at)));
     Ok((ours && !others).then_some(Torn { at, length }))
+}
+
+fn note(stretch: &Stretch, from_line: &str) -> String {
+    format!("append {} {from_line}", stretch.in_words())
 }
 
 /// What stands in the dotlock of somebody who appends.

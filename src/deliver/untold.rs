@@ -14,6 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::OFlags;
 
 use crate::engine::store::digest;
+use crate::output::{beside, sweep};
 
 /// MTAs give up after five days.
 const LONGEST_KEPT: u64 = 7 * 86_400;
@@ -104,44 +105,50 @@ impl Records {
         self.write()
     }
 
-    /// Whether this message is in the mailbox already. If so it is told now, and the record goes.
-    pub(super) fn take(mut self, came: &Fingerprint, mailbox: &File) -> io::Result<bool> {
-        for index in 0..self.records.len() {
-            let (_, stretch) = &self.records[index];
-            if stretch.came == *came && stretch.is_in(mailbox)? {
-                self.records.remove(index);
-                self.write()?;
-                return Ok(true);
+    /// Where this message is already, if it is.
+    pub(super) fn find(&self, came: &Fingerprint, mailbox: &File) -> io::Result<Option<Stretch>> {
+        for (_, stretch) in self.records.iter().filter(|(_, stretch)| stretch.came == *came) {
+            if stretch.is_in(mailbox)? {
+                return Ok(Some(stretch.clone()));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
+    /// Forgets one that is told now.
+    pub(super) fn forget(mut self, stretch: &Stretch) -> io::Result<()> {
+        self.records.retain(|(_, record)| record != stretch);
+        self.write()
+    }
+
+    /// In place of the old file, so that a kill takes no record with it.
     fn write(&self) -> io::Result<()> {
         let oldest = now().saturating_sub(LONGEST_KEPT);
         let kept: Vec<_> = self.records.iter().filter(|(time, _)| *time >= oldest).collect();
         if kept.is_empty() {
-            return fs::remove_file(&self.path);
+            return match fs::remove_file(&self.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
         }
         let lines = kept[kept.len().saturating_sub(MOST)..].iter();
         let text: String = lines.map(|(time, stretch)| format!("{time} {}\n", stretch.in_words())).collect();
-        let mut file = no_link(File::options().write(true).create(true).truncate(true).mode(0o600)).open(&self.path)?;
-        file.write_all(text.as_bytes())
+        sweep(&self.path);
+        let mut file = beside(&self.path, 0o600)?;
+        file.write_all(text.as_bytes())?;
+        file.persist(&self.path).map(drop).map_err(|error| error.error)
     }
 }
 
 fn read(path: &Path) -> io::Result<String> {
-    let file = no_link(File::options().read(true)).open(path)?;
+    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
     let metadata = file.metadata()?;
     let mut text = String::new();
     if metadata.is_file() && metadata.uid() == rustix::process::geteuid().as_raw() {
         file.take(LONGEST).read_to_string(&mut text)?;
     }
     Ok(text)
-}
-
-fn no_link(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
-    options.custom_flags(i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0))
 }
 
 fn now() -> u64 {
@@ -167,13 +174,14 @@ mod tests {
         fs::write(&path, format!("{BEFORE}{MAIL}")).expect("written");
         let mailbox = File::open(&path).expect("there");
         Records::of(&path).add(stretch()).expect("written");
-        let other = Fingerprint::of(b"B: 3\n\nnew\n");
-        assert!(!Records::of(&path).take(&other, &mailbox).expect("read"));
+        let find = |came: &Fingerprint| Records::of(&path).find(came, &mailbox).expect("read");
+        assert_eq!(find(&Fingerprint::of(b"B: 3\n\nnew\n")), None);
         // The time in the From_ line and a verdict make no difference.
         let again =
             Fingerprint::of(b"From c@d Wed Jan  7 10:00:00 2004\nX-Spambayes-Classification: ham; 0.01\nB: 2\n\nnew\n");
-        assert!(Records::of(&path).take(&again, &mailbox).expect("read"));
-        assert!(!Records::of(&path).take(&again, &mailbox).expect("read"));
+        assert_eq!(find(&again), Some(stretch()));
+        Records::of(&path).forget(&stretch()).expect("written");
+        assert_eq!(find(&again), None);
         assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 1, "the last record takes the file with it");
     }
 
@@ -184,7 +192,8 @@ mod tests {
         for content in [MAIL.to_owned(), BEFORE.to_owned(), format!("{BEFORE}{}x\n\n", &MAIL[..MAIL.len() - 3])] {
             fs::write(&path, content).expect("written");
             Records::of(&path).add(stretch()).expect("written");
-            assert!(!Records::of(&path).take(&stretch().came, &File::open(&path).expect("there")).expect("read"));
+            let found = Records::of(&path).find(&stretch().came, &File::open(&path).expect("there"));
+            assert_eq!(found.expect("read"), None);
         }
     }
 
@@ -204,6 +213,6 @@ mod tests {
         let elsewhere = folder.path().join("elsewhere");
         fs::rename(&records, &elsewhere).expect("there");
         std::os::unix::fs::symlink(&elsewhere, &records).expect("linked");
-        assert!(Records::of(&path).records.is_empty() && Records::of(&path).add(stretch()).is_err());
+        assert!(Records::of(&path).records.is_empty());
     }
 }

@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use crate::output::same_file;
+use crate::output::{beside, same_file, sweep};
 
 /// More than this is not read of a dotlock: those of other programs may hold anything.
 const LONGEST: u64 = 4096;
@@ -54,20 +54,26 @@ pub(super) fn take(
     warn: &mut dyn FnMut(String),
 ) -> io::Result<Option<Dotlock>> {
     for _ in 0..2 {
-        let note = abandoned.as_ref().map_or(String::new(), |note| format!("{note}\n"));
-        let content = format!("{} {}\n{note}", std::process::id(), host_name());
-        match make(path, content.as_bytes()) {
+        match make(path, content(abandoned).as_bytes()) {
             Ok(file) => return Ok(Some(Dotlock { path: path.to_owned(), file })),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
         let Some(stale) = Stale::find(path, stale_age) else { return Ok(None) };
-        if stale.remove(path)? {
+        let note = stale.note.clone().or(abandoned.clone());
+        if let Some(file) = stale.replace(path, content(&note).as_bytes())? {
             warn(format!("removed the stale lock {}: {}", path.display(), stale.why));
-            *abandoned = stale.note.or(abandoned.take());
+            *abandoned = note;
+            return Ok(Some(Dotlock { path: path.to_owned(), file }));
         }
     }
     Ok(None)
+}
+
+/// What stands in a lock of ours.
+fn content(note: &Option<String>) -> String {
+    let note = note.as_ref().map_or(String::new(), |note| format!("{note}\n"));
+    format!("{} {}\n{note}", std::process::id(), host_name())
 }
 
 /// What a dotlock says of its owner.
@@ -139,19 +145,20 @@ impl Stale {
         (old >= age).then_some(Stale { file, why, note: None })
     }
 
-    /// Takes it away if it is still this one; says whether it did. Of several that want to, one does.
-    fn remove(&self, path: &Path) -> io::Result<bool> {
+    /// Puts a new one in its place if it is still this one. Of several that want to, one does. There is no moment
+    /// between the two at which a kill could take the note with it.
+    fn replace(&self, path: &Path, content: &[u8]) -> io::Result<Option<File>> {
         if rustix::fs::flock(self.file.as_fd(), FlockOperation::NonBlockingLockExclusive) == Err(Errno::AGAIN) {
-            return Ok(false);
+            return Ok(None);
         }
         let same = self.file.metadata().ok().zip(fs::symlink_metadata(path).ok());
         if !same.is_some_and(|(ours, there)| same_file(&ours, &there)) {
-            return Ok(false);
+            return Ok(None);
         }
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(true),
-        }
+        sweep(path);
+        let mut new = beside(path, 0o444)?;
+        new.write_all(content)?;
+        new.persist(path).map(Some).map_err(|error| error.error)
     }
 }
 
