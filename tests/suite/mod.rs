@@ -16,6 +16,7 @@ mod outputs;
 mod peers;
 mod pipe;
 mod postfix;
+mod recipes;
 mod reports;
 mod sample;
 mod serve;
