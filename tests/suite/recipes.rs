@@ -252,3 +252,62 @@ fn mutt() {
     let output = home.run("script", &["-qec", "mutt -n -R -F rc -f mbox", "/dev/null"], "");
     home.has_it("Junk", &output);
 }
+
+/// Exim's package cannot stand beside Postfix's: `.ci/run` unpacks it here.
+fn exim() -> Option<PathBuf> {
+    let unpacked = file("target/exim/usr/sbin/exim4");
+    if unpacked.exists() {
+        return Some(unpacked);
+    }
+    have(&["exim4"]).then(|| PathBuf::from("exim4"))
+}
+
+#[test]
+#[ignore = "needs exim4 and root"]
+fn exim_pipe_transport() {
+    let Some(exim) = exim().filter(|_| rustix::process::geteuid().is_root()) else {
+        println!("SKIPPED: no Exim, or not root");
+        return;
+    };
+    let home = Home::new();
+    let folder = home.folder.path().display();
+    let conf = format!(
+        "primary_hostname = mail.example\nkeep_environment =\nspool_directory = {folder}/spool\n\
+         log_file_path = {folder}/spool/%slog\nexim_path = {}\nexim_user = mail\nexim_group = mail\nnever_users =\n\
+         begin routers\nlocal:\n  driver = accept\n  check_local_user\n  transport = hamsift\n\
+         begin transports\n{}  home_directory = {folder}\n\
+         begin retry\n* * F,1h,1s\n",
+        exim.display(),
+        home.recipe("Exim 4,"),
+    );
+    let conf = home.file("exim.conf", &conf);
+    fs::create_dir(home.at("spool")).expect("room");
+    let run = |arguments: &[&str], input: &str| {
+        let chown = Command::new("chown").arg("-R").arg("mail").arg(home.at("spool")).status();
+        assert!(chown.is_ok_and(|status| status.success()));
+        let mut command = Command::new("timeout");
+        command.args(["30"]).arg(&exim).arg("-C").arg(&conf).args(arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("Exim starts");
+        std::io::Write::write_all(&mut child.stdin.take().expect("piped"), input.as_bytes()).expect("it reads");
+        String::from_utf8(child.wait_with_output().expect("it ends").stdout).expect("text")
+    };
+    // The user's own folder; the configuration has to stay root's.
+    for name in ["", ".config", ".config/hamsift", ".config/hamsift/config.toml"] {
+        std::os::unix::fs::chown(home.at(name), Some(USER.1), None).expect("root");
+    }
+    run(&["-odq", "-f", "erin@a.example", &format!("{}@mail.example", USER.0)], MAIL);
+    let queue = run(&["-bpru"], "");
+    let id = queue.split_whitespace().nth(2).expect("one message").to_owned();
+    // What cannot be stored stays in the queue.
+    fs::create_dir(home.at("Junk")).expect("room");
+    run(&["-Mc", &id], "");
+    assert!(run(&["-bpru"], "").contains(&id));
+    fs::remove_dir(home.at("Junk")).expect("still empty");
+    run(&["-M", &id], "");
+    let log = fs::read_to_string(home.at("spool/mainlog")).expect("a log");
+    let content = fs::read_to_string(home.at("Junk")).expect(&log);
+    assert!(content.starts_with("From erin@a.example ") && content.matches("\nFrom ").count() == 0, "{content}");
+    assert!(content.contains("\nX-Spambayes-Classification: spam; 0.99\n\n>From here on: text\n"), "{content}");
+    assert!(log.contains(" Completed") && !log.contains(" ** "), "{log}");
+    assert_eq!(run(&["-bpru"], "").trim(), "");
+}
