@@ -46,8 +46,13 @@ pub(super) fn deliver(
         warn(format!("{}: the message is there already, from a delivery that was killed", path.display()));
         return Ok((locked, true));
     }
-    append(&mut locked, path, &text, mail.fingerprint(), how)?;
-    Ok((locked, false))
+    match append(&mut locked, path, &text, mail.fingerprint(), how) {
+        Ok(()) => Ok((locked, false)),
+        Err(error) => {
+            locked.unmake();
+            Err(error)
+        }
+    }
 }
 
 /// Clears up behind a delivery that was killed, in a mailbox that has just been locked: what it has written in part is

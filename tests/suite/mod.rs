@@ -1,6 +1,7 @@
 mod harness;
 
 mod deliver;
+mod deliver_faults;
 mod deliver_kills;
 mod engine;
 mod eval;

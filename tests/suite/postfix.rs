@@ -109,24 +109,6 @@ impl Drop for Postfix {
     }
 }
 
-/// A small file system in memory.
-struct Small(PathBuf);
-
-impl Small {
-    fn mount(path: &Path) -> Small {
-        fs::create_dir(path).expect("room");
-        let path_text = path.to_str().expect("UTF-8");
-        run("mount", &["-t", "tmpfs", "-o", &format!("size=2m,mode=700,uid={}", USER.1), "tmpfs", path_text]);
-        Small(path.to_owned())
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 #[test]
 #[ignore = "needs postfix, root and a minute"]
 fn five_hundred_mails_arrive_once_though_the_disk_fills_and_the_database_changes() {
@@ -145,7 +127,7 @@ fn five_hundred_mails_arrive_once_though_the_disk_fills_and_the_database_changes
     fs::write(at("spam.mbox"), mailbox(1000, 50)).expect("room");
     run("chown", &[USER.0, at("db").to_str().expect("UTF-8")]);
     run("chmod", &["644", at("ham.mbox").to_str().expect("UTF-8"), at("spam.mbox").to_str().expect("UTF-8")]);
-    let disk = Small::mount(&at("disk"));
+    let disk = Small::mount(&at("disk"), &format!("size=2m,mode=700,uid={}", USER.1));
     let train = |forget: bool| {
         let mut command = Command::new(&program);
         command.arg("train").arg("--db").arg(at("db/tokens.db")).arg("--ham").arg(at("ham.mbox"));

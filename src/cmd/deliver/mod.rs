@@ -22,6 +22,10 @@ use crate::message;
 use crate::report::Teller;
 use crate::verdict::Class;
 
+/// At most so many copies of a message are in memory at once, besides the message: one with its verdict, one for an mbox,
+/// and what the engine makes of it.
+const COPIES: usize = 4;
+
 /// Runs the command.
 pub(super) fn run(args: DeliverArgs) -> anyhow::Result<Exit> {
     let teller = Teller::new(args.tell.volume(), args.tell.color.into(), None);
@@ -51,7 +55,7 @@ fn read_to_the_end() {
     let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
 }
 
-/// Where mail of each class goes.
+/// Where mail of each class goes; nothing where it goes to the inbox.
 struct Destinations {
     ham: Vec<Destination>,
     unsure: Vec<Destination>,
@@ -62,9 +66,6 @@ impl Destinations {
     fn read(args: &DeliverArgs) -> anyhow::Result<Destinations> {
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let read = |option: &str, texts: &[std::ffi::OsString]| -> anyhow::Result<Vec<Destination>> {
-            if texts.is_empty() {
-                return Ok(vec![Destination::parse(user::inbox()?.as_os_str(), None)?]);
-            }
             let parse = |text: &std::ffi::OsString| {
                 let bad = |error| anyhow::anyhow!("{option} {}: {error}", text.to_string_lossy());
                 Destination::parse(text, home.as_deref()).map_err(bad)
@@ -78,12 +79,13 @@ impl Destinations {
         })
     }
 
-    fn of(&self, class: Option<Class>) -> &[Destination] {
-        match class {
-            Some(Class::Ham) => &self.ham,
-            Some(Class::Unsure) | None => &self.unsure,
-            Some(Class::Spam) => &self.spam,
-        }
+    fn of(self, class: Option<Class>) -> anyhow::Result<Vec<Destination>> {
+        let named = match class {
+            Some(Class::Ham) => self.ham,
+            Some(Class::Unsure) | None => self.unsure,
+            Some(Class::Spam) => self.spam,
+        };
+        Ok(if named.is_empty() { vec![Destination::parse(user::inbox()?.as_os_str(), None)?] } else { named })
     }
 }
 
@@ -98,6 +100,9 @@ fn deliver(args: &DeliverArgs, teller: &Teller) -> anyhow::Result<Exit> {
     if input.is_empty() {
         anyhow::bail!("no message on standard input");
     }
+    // Without memory for its copies the program would be ended by a signal, which not every MTA takes for "later".
+    let room = std::hint::black_box(Vec::<u8>::new()).try_reserve_exact(input.len().saturating_mul(COPIES));
+    room.map_err(|_| anyhow::anyhow!("too little memory for a message of {} bytes", input.len()))?;
     trust::check_configuration()?;
     let destinations = Destinations::read(args)?;
     let annotate = Annotate { in_mailbox: false, ..classifier::annotate(&args.classifier) };
@@ -113,7 +118,7 @@ fn deliver(args: &DeliverArgs, teller: &Teller) -> anyhow::Result<Exit> {
     let text = message::edited(instead.as_deref().unwrap_or(&input), &edits);
     let sender = args.sender.as_deref().map(OsStrExt::as_bytes);
     let mut mail = Mail::new(&text, Fingerprint::of(&input), sender, SystemTime::now());
-    let destinations = destinations.of(judged.class());
+    let destinations = &destinations.of(judged.class())?;
     if args.explain {
         return explain(&mail, &judged, destinations);
     }
