@@ -300,9 +300,17 @@ fn exim_pipe_transport() {
     let id = queue.split_whitespace().nth(2).expect("one message").to_owned();
     // What cannot be stored stays in the queue.
     fs::create_dir(home.at("Junk")).expect("room");
-    run(&["-Mc", &id], "");
+    run(&["-M", &id], "");
     assert!(run(&["-bpru"], "").contains(&id));
     fs::remove_dir(home.at("Junk")).expect("still empty");
+    // Nor is it sent back when the delivery is killed.
+    let (program, aside) = (home.at("hamsift"), home.at("aside"));
+    fs::rename(&program, &aside).expect("there");
+    fs::write(&program, "#!/bin/sh\nkill -9 $$\n").expect("room");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
+    run(&["-M", &id], "");
+    assert!(run(&["-bpru"], "").contains(&id));
+    fs::rename(&aside, &program).expect("there");
     run(&["-M", &id], "");
     let log = fs::read_to_string(home.at("spool/mainlog")).expect("a log");
     let content = fs::read_to_string(home.at("Junk")).expect(&log);
