@@ -10,9 +10,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::FlockOperation;
 #[cfg(target_os = "linux")]
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
@@ -20,6 +20,8 @@ use crate::output::{beside, same_file, sweep};
 
 /// More than this is not read of a dotlock: those of other programs may hold anything.
 const LONGEST: u64 = 4096;
+/// More than this is not told of an owner, characters.
+const LONGEST_OWNER: usize = 100;
 
 /// A dotlock that is held. It goes when this is dropped.
 #[derive(Debug)]
@@ -78,8 +80,17 @@ fn content(note: &Option<String>) -> String {
 
 /// What a dotlock says of its owner.
 pub(super) fn owner(path: &Path) -> Option<String> {
-    let content = read(&File::open(path).ok()?);
-    content.lines().next().map(str::trim_end).filter(|line| !line.is_empty()).map(str::to_owned)
+    let content = read(&open(path)?);
+    let line = content.lines().next().map(str::trim_end).filter(|line| !line.is_empty())?;
+    Some(line.chars().take(LONGEST_OWNER).collect())
+}
+
+/// Opens a dotlock to look at it. Where everybody may put files, it may be a FIFO, to make us wait, or a link to what
+/// nobody else is to read.
+fn open(path: &Path) -> Option<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    file.metadata().is_ok_and(|found| found.is_file()).then_some(file)
 }
 
 /// Makes the file with its content, all at once where the system can.
@@ -129,7 +140,7 @@ struct Stale {
 impl Stale {
     /// Looks at a dotlock; `None` where it may have an owner.
     fn find(path: &Path, age: Duration) -> Option<Stale> {
-        let file = File::open(path).ok()?;
+        let file = open(path)?;
         let content = read(&file);
         let mut lines = content.lines();
         let mut words = lines.next().unwrap_or("").split_ascii_whitespace();
