@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use self::item::{Buffers, Worker};
+use self::item::{Spares, Worker};
 use self::read::{Reading, Stopped, input_error, read_all};
 use self::select::Selection;
 use self::tally::{Report, Tally};
@@ -26,6 +26,7 @@ use self::write::{Destination, Sink, SinkError};
 use super::{classifier, signals};
 use crate::classify::{Classifier, Usage};
 use crate::cli::{FilterArgs, FromRuleArg, MOST_PARALLEL, Shard};
+use crate::encode::Encoder;
 use crate::exit::{self, Exit, Failure};
 use crate::input::Source;
 use crate::mbox::{FromRule, Rules};
@@ -312,7 +313,8 @@ impl Run<'_> {
             held: Vec::new(),
             mailboxes: 0,
             preamble: None,
-            buffers: Buffers::default(),
+            spares: Spares::default(),
+            encoder: Encoder::default(),
             classifier: self.worker.classifier.clone(),
         };
         let reading = Reading {
@@ -322,7 +324,7 @@ impl Run<'_> {
             max_size: args.classifier.max_size,
             selection: self.plan.selection().numbered_from(sink.tally.messages()),
             batches: sink.report.is_none() && !self.teller.is_verbose(),
-            buffers: sink.buffers.clone(),
+            spares: sink.spares.clone(),
             worker: self.worker.clone(),
         };
         let limits =
