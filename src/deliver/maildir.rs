@@ -49,7 +49,7 @@ pub(super) fn deliver(
     let mark = match pending.mark(path, mail.fingerprint()).map_err(&failed)? {
         Marked::Already(mark) => {
             if how.sync {
-                sync_folder_of(&path.join("new/x")).map_err(&failed)?;
+                File::open(path.join("new")).and_then(|new| new.sync_all()).map_err(&failed)?;
             }
             warn(format!("{}: the message is there already, from a delivery that was killed", path.display()));
             return Ok((Some(mark), true));

@@ -63,8 +63,10 @@ pub fn mend(locked: &mut Locked, path: &Path, warn: &mut dyn FnMut(String)) -> i
     if let Some(Torn { at, length }) = torn(locked.file(), &note)? {
         locked.file().set_len(at)?;
         warn(format!("{}: cut off {length} bytes of a message whose delivery was killed", path.display()));
-    } else if note.stretch.is_in(locked.file())? {
-        Records::of(path).add(note.stretch)?;
+    } else if note.stretch.is_in(locked.file())?
+        && let Err(error) = Records::of(path).add(note.stretch)
+    {
+        warn(format!("{}: a message that a killed delivery has stored may come twice: {error}", path.display()));
     }
     // What has been seen to must not be seen to again, by the heirs of this lock.
     locked.leave_note("mended")

@@ -93,6 +93,8 @@ fn everything_that_goes_wrong_is_75_and_all_input_is_read() {
     symlink("nowhere", spool.at("dangling")).expect("room");
     fs::write(spool.at("two"), "").expect("room");
     fs::hard_link(spool.at("two"), spool.at("names")).expect("room");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, spool.at("fifo"), rustix::fs::FileType::Fifo, mode, 0).expect("room");
     let large = [MAIL.as_bytes(), &vec![b'x'; 3 << 20]].concat();
     for (place, more, code) in [
         ("none/inbox", &[][..], 75),
@@ -100,6 +102,9 @@ fn everything_that_goes_wrong_is_75_and_all_input_is_read() {
         ("open/link", &[], 75),
         ("dangling", &[], 75),
         ("two", &[], 75),
+        ("fifo", &[], 75),
+        ("fifo/", &[], 75),
+        ("/dev/full", &[], 75),
         ("|exit 1", &[], 75),
         ("|exec no-such-program", &[], 75),
         ("|kill -9 $$", &[], 75),
@@ -120,7 +125,7 @@ fn everything_that_goes_wrong_is_75_and_all_input_is_read() {
         assert_eq!(output.status.code(), Some(code), "{place} {more:?}: {err}");
         assert!(code == 0 || !err.is_empty());
     }
-    assert_eq!(names(spool.0.path()), ["dangling", "names", "open", "plain", "two"]);
+    assert_eq!(names(spool.0.path()), ["dangling", "fifo", "names", "open", "plain", "two"]);
 }
 
 #[test]

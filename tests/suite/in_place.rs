@@ -269,8 +269,10 @@ fn kill_and_go_on(kills: u32, deliver: fn(&Path, &[u8]), ripe: impl Fn(&Path, &R
 #[test]
 fn killed_at_any_moment_nothing_is_lost_and_the_next_run_ends_it() {
     // Not to synchronise with anything: any moment will do.
-    let (killed, _) = kill_and_go_on(12, deliver_later, |_, _, number, whole| std::thread::sleep(whole * number / 12));
-    assert!(killed > 12, "{killed}");
+    for deliver in [deliver_later, deliver_by_hamsift] {
+        let (killed, _) = kill_and_go_on(12, deliver, |_, _, number, whole| std::thread::sleep(whole * number / 12));
+        assert!(killed > 12, "{killed}");
+    }
 }
 
 #[test]
