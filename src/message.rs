@@ -203,8 +203,20 @@ impl<'a> Message<'a> {
 
     /// The fields of the strict header block, in order.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
-        let bytes = &self.bytes[..self.header_end];
-        let mut at = self.envelope;
+        self.fields_of(self.envelope..self.header_end)
+    }
+
+    /// Those of them that are ours, without a look at the others.
+    pub fn our_fields(&self) -> impl Iterator<Item = Field<'a>> {
+        let end = self.header_end;
+        let ours = self.ours.iter().take_while(move |range| range.start < end);
+        ours.flat_map(move |range| self.fields_of(range.start..range.end.min(end)))
+    }
+
+    /// The fields in these lines.
+    fn fields_of(&self, lines: Range<usize>) -> impl Iterator<Item = Field<'a>> + use<'a> {
+        let bytes = &self.bytes[..lines.end];
+        let mut at = lines.start;
         std::iter::from_fn(move || {
             while at < bytes.len() {
                 let (start, mut end) = (at, line_end(bytes, at));

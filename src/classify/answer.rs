@@ -16,7 +16,7 @@ pub(super) fn take(answer: &[u8], header: &str) -> Option<(Verdict, Vec<super::F
     let message = Message::parse(answer, header);
     let read = |value: &[u8]| Verdict::parse(&String::from_utf8_lossy(&unfolded(&message::clean_value(value))));
     // The last one: the server adds its own behind whatever its parser made of the sender's.
-    let ours: Vec<Field> = message.fields().filter(|field| message::is_ours(field.name, header)).collect();
+    let ours: Vec<Field> = message.our_fields().collect();
     let Some(found) = ours.iter().rfind(|field| is_verdict(field.name)) else {
         return misplaced(answer, is_verdict).and_then(read).map(|verdict| (verdict, Vec::new()));
     };

@@ -171,6 +171,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
+    fn our_fields_are_those_of_all_that_are_ours(text in prop_oneof![lines(), prop::collection::vec(any::<u8>(), 0..200)]) {
+        let message = Message::parse(&text, HEADER);
+        let ours: Vec<_> = message.our_fields().map(|field| field.range).collect();
+        let all = message.fields().filter(|field| is_ours(field.name, HEADER)).map(|field| field.range);
+        prop_assert_eq!(ours, all.collect::<Vec<_>>());
+    }
+
+    #[test]
     fn annotating_only_adds_what_cleaning_takes_away(text in prop_oneof![lines(), prop::collection::vec(any::<u8>(), 0..200)]) {
         let clean = cleaned(&text);
         let out = annotated(&text, "ham; 0.02");
