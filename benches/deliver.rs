@@ -93,6 +93,8 @@ fn deliver(row: &Row, mails: &[Vec<u8>]) -> (Duration, Duration) {
             scope.spawn(|| {
                 while let Some(mail) = mails.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let mut command = (row.command)(folder.path());
+                    // As an MTA starts them; what cargo sets makes the loader search elsewhere first.
+                    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", folder.path());
                     let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
                     let mut stdin = child.stdin.take().expect("piped");
                     std::io::Write::write_all(&mut stdin, mail).expect("it reads");
