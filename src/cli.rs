@@ -23,7 +23,7 @@ pub const MOST_PARALLEL: usize = 256;
 /// Splits an mbox, classifies its messages concurrently, and writes it back in order, byte for byte.
 #[derive(Debug, Parser)]
 #[command(name = "hamsift", version, disable_help_subcommand = true, args_override_self = true, max_term_width = 100)]
-pub struct Cli {
+pub struct CliOf<C: Subcommand> {
     /// Read this configuration file, not the default one
     #[arg(long, global = true, value_name = "FILE", help_heading = "Configuration")]
     pub config: Option<PathBuf>,
@@ -32,7 +32,20 @@ pub struct Cli {
     pub config_dump: bool,
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: C,
+}
+
+/// All that can be typed.
+pub type Cli = CliOf<Command>;
+
+/// Reads what was typed. Making the options of all commands takes as long as delivering a message, so where the first
+/// word is the command of one message, the others' are not made.
+pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    if !arguments.get(1).is_some_and(|word| word == "pipe" || word == "deliver") {
+        return Cli::try_parse_from(arguments);
+    }
+    let CliOf { config, config_dump, command } = CliOf::<OneMessage>::try_parse_from(arguments)?;
+    Ok(Cli { config, config_dump, command: Command::OneMessage(command) })
 }
 
 /// The commands.
@@ -40,10 +53,9 @@ pub struct Cli {
 pub enum Command {
     /// Annotate mailboxes: `formail -n 4 -s sb_client`, done right
     Filter(Box<FilterArgs>),
-    /// Annotate one message from standard input, as a filter for procmail, maildrop, fdm or Postfix
-    Pipe(Box<PipeArgs>),
-    /// Deliver one message from standard input, by its class, to mailboxes, commands or addresses
-    Deliver(Box<DeliverArgs>),
+    /// Those that a mail system runs.
+    #[command(flatten)]
+    OneMessage(OneMessage),
     /// Classify mail for others: an XML-RPC server in the place of sb_xmlrpcserver.py
     Serve(Box<ServeArgs>),
     /// Learn from mail: mboxes, Maildirs and single messages that are known to be ham or spam
@@ -59,6 +71,15 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+/// The commands that a mail system runs for each message.
+#[derive(Debug, Subcommand)]
+pub enum OneMessage {
+    /// Annotate one message from standard input, as a filter for procmail, maildrop, fdm or Postfix
+    Pipe(Box<PipeArgs>),
+    /// Deliver one message from standard input, by its class, to mailboxes, commands or addresses
+    Deliver(Box<DeliverArgs>),
 }
 
 /// Settings of the engine.

@@ -4,8 +4,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
-use hamsift::cli::{self, Cli};
+use hamsift::cli;
 use hamsift::cmd;
 use hamsift::config;
 use hamsift::exit::Exit;
@@ -26,7 +25,7 @@ fn run(arguments: &[OsString]) -> Exit {
         Ok(arguments) => arguments,
         Err(error) => return cmd::configuration_error(cli::command_in(arguments), arguments, &error),
     };
-    match Cli::try_parse_from(&arguments) {
+    match cli::parse(&arguments) {
         Ok(cli) => cmd::run(cli),
         Err(error) => {
             // Help and version go to standard output and are no error; a closed pipe there is none either.

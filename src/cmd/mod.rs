@@ -17,7 +17,7 @@ use std::io::{self, Write};
 
 use clap::CommandFactory;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, OneMessage};
 use crate::config;
 use crate::exit::{self, Exit};
 use crate::report::{Teller, Volume, When};
@@ -26,8 +26,8 @@ use crate::report::{Teller, Volume, When};
 pub fn run(cli: Cli) -> Exit {
     let result = match cli.command {
         Command::Filter(args) => filter::run(*args),
-        Command::Pipe(args) => pipe::run(*args),
-        Command::Deliver(args) => deliver::run(*args),
+        Command::OneMessage(OneMessage::Pipe(args)) => pipe::run(*args),
+        Command::OneMessage(OneMessage::Deliver(args)) => deliver::run(*args),
         Command::Serve(args) => serve::run(*args),
         Command::Train(args) => train::run(*args),
         Command::Score(args) => score::run(*args),

@@ -4,6 +4,7 @@ use std::io;
 use std::time::SystemTime;
 
 use super::sender::Sender;
+use super::untold::Fingerprint;
 use crate::mbox::is_dated;
 use crate::mbox::write::Quoter;
 use crate::message::{self, Edits, Eol, Message, clean_value};
@@ -18,14 +19,16 @@ pub struct Mail<'a> {
     text: &'a [u8],
     sender: Sender,
     from_line: Vec<u8>,
+    fingerprint: Fingerprint,
     /// Told to commands.
     pub environment: Vec<(&'static str, String)>,
 }
 
 impl<'a> Mail<'a> {
     /// Takes a message. The sender is the one given (`-`: as without, but with a new date); else that of the message's
-    /// own From_ line, which then stays; else that of its Return-Path; else it is a bounce.
-    pub fn new(whole: &'a [u8], sender: Option<&[u8]>, time: SystemTime) -> Mail<'a> {
+    /// own From_ line, which then stays; else that of its Return-Path; else it is a bounce. The fingerprint is that of
+    /// the message as it was handed in, by which the next try is known.
+    pub fn new(whole: &'a [u8], fingerprint: Fingerprint, sender: Option<&[u8]>, time: SystemTime) -> Mail<'a> {
         let first_end = memchr::memchr(b'\n', whole).map_or(whole.len(), |lf| lf + 1);
         let length = if is_dated(&whole[..first_end]) { first_end } else { 0 };
         let (old_from_line, text) = whole.split_at(length);
@@ -40,7 +43,7 @@ impl<'a> Mail<'a> {
             true => old_from_line.trim_ascii_end().to_vec(),
             false => sender.separator(time).into_bytes(),
         };
-        Mail { whole, old_from_line, text, sender, from_line, environment: Vec::new() }
+        Mail { whole, old_from_line, text, sender, from_line, fingerprint, environment: Vec::new() }
     }
 
     /// As it came.
@@ -51,6 +54,11 @@ impl<'a> Mail<'a> {
     /// Without its From_ line.
     pub fn text(&self) -> &'a [u8] {
         self.text
+    }
+
+    /// By which another try to deliver it is known.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
     }
 
     /// Who sent it.
@@ -109,8 +117,12 @@ mod tests {
 
     use super::*;
 
+    fn mail<'a>(text: &'a [u8], sender: Option<&[u8]>) -> Mail<'a> {
+        Mail::new(text, Fingerprint::of(text), sender, UNIX_EPOCH)
+    }
+
     fn in_mbox(text: &str, sender: Option<&str>) -> String {
-        let mail = Mail::new(text.as_bytes(), sender.map(str::as_bytes), UNIX_EPOCH);
+        let mail = mail(text.as_bytes(), sender.map(str::as_bytes));
         String::from_utf8(mail.in_mbox().expect("a Vec")).expect("text")
     }
 
@@ -149,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_field_is_told_on_one_line_without_control_characters() {
-        let mail = Mail::new(b"Subject: a\n\tb  c\x1b[0m\nX: y\n\n", None, UNIX_EPOCH);
+        let mail = mail(b"Subject: a\n\tb  c\x1b[0m\nX: y\n\n", None);
         assert_eq!(mail.field("subject").as_deref(), Some("a b c"));
         assert_eq!(mail.field("none"), None);
     }

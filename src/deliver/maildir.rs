@@ -1,27 +1,36 @@
 //! Maildir: a file of its own for each message, which appears under its name when it is whole. No lock, no line changed.
+//!
+//! Before it appears in `new/` it gets a name in `tmp/` that is made of its fingerprint, and keeps that until all is
+//! told. If another try at the same message finds that name, and its file has a second one, the message is there.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[cfg(target_os = "linux")]
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock};
 
+use super::untold::Fingerprint;
 use super::{DeliverError, How, Mail};
-use crate::output::sync_folder_of;
+use crate::output::{same_file, sync_folder_of};
 
 /// Written in one call; between two of them it can be stopped.
 const PIECE: usize = 1 << 20;
 /// A name that is taken already is a marvel; after this many there is something else wrong.
 const TRIES: usize = 10;
 
-/// Puts the message into the Maildir, which is made if it is not there.
-pub(super) fn deliver(path: &Path, mail: &Mail, how: &How) -> Result<(), DeliverError> {
+/// Puts the message into the Maildir, which is made if it is not there; says whether it was there already.
+pub(super) fn deliver(
+    path: &Path,
+    mail: &Mail,
+    how: &How,
+    warn: &mut dyn FnMut(String),
+) -> Result<(Option<Mark>, bool), DeliverError> {
     make(path, how.sync).map_err(DeliverError::file("make the Maildir", path))?;
     let failed = DeliverError::file("write to the Maildir", path);
     let pending = Pending::new(path).map_err(&failed)?;
@@ -37,6 +46,17 @@ pub(super) fn deliver(path: &Path, mail: &Mail, how: &How) -> Result<(), Deliver
     if (how.stop)() {
         return Err(DeliverError::Stopped);
     }
+    let mark = match pending.mark(path, mail.fingerprint()).map_err(&failed)? {
+        Marked::Already(mark) => {
+            if how.sync {
+                File::open(path.join("new")).and_then(|new| new.sync_all()).map_err(&failed)?;
+            }
+            warn(format!("{}: the message is there already, from a delivery that was killed", path.display()));
+            return Ok((Some(mark), true));
+        }
+        Marked::Now(mark) => Some(mark),
+        Marked::Not => None,
+    };
     let new = pending.publish(path).map_err(&failed)?;
     if how.sync
         && let Err(error) = sync_folder_of(&new)
@@ -44,7 +64,7 @@ pub(super) fn deliver(path: &Path, mail: &Mail, how: &How) -> Result<(), Deliver
         let _ = fs::remove_file(&new);
         return Err(failed(error));
     }
-    Ok(())
+    Ok((mark, false))
 }
 
 /// Makes what is missing of a Maildir; a Maildir++ subfolder (`.NAME`) is marked as one, and its Maildir made too.
@@ -100,6 +120,42 @@ impl Pending {
         Ok(Pending { file, path: Some(path) })
     }
 
+    /// Marks it as one that is being delivered. Others know by the lock whether we are still there.
+    #[cfg(target_os = "linux")]
+    fn mark(&self, maildir: &Path, fingerprint: &Fingerprint) -> io::Result<Marked> {
+        let path = maildir.join("tmp").join(format!("hamsift-{}", fingerprint.text()));
+        // A second name would not tell anything of a file that has two from the beginning.
+        if self.path.is_some() || flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(Marked::Not);
+        }
+        for _ in 0..TRIES {
+            match self.link(&path) {
+                Ok(()) => return Ok(Marked::Now(Mark { path, _locked: self.file.try_clone()? })),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(_) => return Ok(Marked::Not),
+            }
+            let no_link = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
+            let Ok(left) = File::options().read(true).custom_flags(no_link).open(&path) else { continue };
+            if flock(&left, FlockOperation::NonBlockingLockExclusive).is_err() {
+                // The same message is being delivered a second time, which is somebody's wish.
+                return Ok(Marked::Not);
+            }
+            let found = left.metadata()?;
+            if fs::symlink_metadata(&path).is_ok_and(|there| same_file(&found, &there)) {
+                if found.nlink() > 1 {
+                    return Ok(Marked::Already(Mark { path, _locked: left }));
+                }
+                fs::remove_file(&path)?;
+            }
+        }
+        Ok(Marked::Not)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn mark(&self, _: &Path, _: &Fingerprint) -> io::Result<Marked> {
+        Ok(Marked::Not)
+    }
+
     /// Gives it a name in `new/` that nothing had before.
     fn publish(self, maildir: &Path) -> io::Result<PathBuf> {
         let mut result = Err(io::ErrorKind::AlreadyExists.into());
@@ -135,6 +191,28 @@ impl Drop for Pending {
         if let Some(path) = &self.path {
             let _ = fs::remove_file(path);
         }
+    }
+}
+
+/// What became of marking a message.
+enum Marked {
+    Now(Mark),
+    /// Without a mark it is delivered all the same.
+    Not,
+    /// It has been delivered, by somebody who was killed.
+    Already(Mark),
+}
+
+/// The name in `tmp/` of a message that is being delivered. It goes when this is dropped.
+#[derive(Debug)]
+pub(super) struct Mark {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
     }
 }
 

@@ -12,6 +12,18 @@ struct Spool {
     warnings: Vec<String>,
 }
 
+fn deliveries(stop: &dyn Fn() -> bool) -> How<'_> {
+    let lock::How { kinds, wait, stale, .. } = lock::How::default();
+    let (command_wait, sendmail) = (Duration::ZERO, "/none".into());
+    How { locks: kinds, lock_wait: wait, stale, sync: true, command_wait, sendmail, stop }
+}
+
+/// What is noted of a message of this length at this place.
+fn note(at: usize, length: usize, line: &str) -> String {
+    let (stored, came) = (Fingerprint::of(NEW.as_bytes()), Fingerprint::of(b"B: 2\n\nnew\n"));
+    format!("append {} {line}", Stretch { at: at as u64, length: length as u64, stored, came }.in_words())
+}
+
 impl Spool {
     fn new(content: &str) -> Spool {
         let folder = tempfile::tempdir().expect("room");
@@ -23,7 +35,8 @@ impl Spool {
         let path = self.folder.path().join("inbox");
         let how = lock::How { wait: Duration::ZERO, delivers: true, ..lock::How::default() };
         let mut locked = Locked::take(&path, &how, &mut |text| self.warnings.push(text)).expect("free");
-        append(&mut locked, &path, text.as_bytes(), true, stop, &mut |text| self.warnings.push(text))
+        mend(&mut locked, &path, &mut |text| self.warnings.push(text)).expect("mended");
+        append(&mut locked, &path, text.as_bytes(), &Fingerprint::of(b"came"), &deliveries(stop))
     }
 
     fn content(&self) -> String {
@@ -82,7 +95,7 @@ fn a_half_message_of_the_killed_is_cut_off() {
     let line = NEW.lines().next().expect("a From_ line");
     for half in [1, 3, 20, 36, NEW.len() - 1] {
         let mut spool = Spool::new(&format!("{OLD}{}", &NEW[..half]));
-        spool.abandon(&format!("append {at} {length} {line}"));
+        spool.abandon(&note(at, length, line));
         spool.append(NEW, &|| false).expect("room");
         assert_eq!(spool.content(), format!("{OLD}{NEW}"), "{half}");
         assert_eq!(spool.warnings.len(), 2, "{:?}", spool.warnings);
@@ -94,23 +107,51 @@ fn what_may_be_somebody_elses_is_never_cut_off() {
     let (at, length) = (OLD.len(), NEW.len());
     let line = NEW.lines().next().expect("a From_ line");
     let other = "From e@f Wed Jan  7 10:00:00 2004\n\n";
-    for (tail, note) in [
+    for (tail, left) in [
         // Whole: who was killed had written all.
-        (NEW.to_owned(), format!("append {at} {length} {line}")),
+        (NEW.to_owned(), note(at, length, line)),
         // Another program has added to it, glued or not.
-        (format!("{}{other}", &NEW[..40]), format!("append {at} 1000 {line}")),
-        (format!("{}\n\n{other}", &NEW[..40]), format!("append {at} 1000 {line}")),
+        (format!("{}{other}", &NEW[..40]), note(at, 1000, line)),
+        (format!("{}\n\n{other}", &NEW[..40]), note(at, 1000, line)),
         // It is another message, in another place, or no note of ours.
-        (other.to_owned(), format!("append {at} 1000 {line}")),
-        (NEW[..40].to_owned(), format!("append {} 1000 {line}", at - 1)),
-        (NEW[..40].to_owned(), format!("append {} 1000 {line}", at + 100)),
+        (other.to_owned(), note(at, 1000, line)),
+        (NEW[..40].to_owned(), note(at - 1, 1000, line)),
+        (NEW[..40].to_owned(), note(at + 100, 1000, line)),
         (NEW[..40].to_owned(), "append x".to_owned()),
         (NEW[..40].to_owned(), String::new()),
     ] {
         let mut spool = Spool::new(&format!("{OLD}{tail}"));
-        spool.abandon(&note);
+        spool.abandon(&left);
         spool.append(NEW, &|| false).expect("room");
         let content = spool.content();
-        assert!(content.starts_with(&format!("{OLD}{tail}")) && content.ends_with(NEW), "{note}: {content}");
+        assert!(content.starts_with(&format!("{OLD}{tail}")) && content.ends_with(NEW), "{left}: {content}");
+    }
+}
+
+#[test]
+fn what_was_stored_by_the_killed_is_stored_once() {
+    let line = NEW.lines().next().expect("a From_ line");
+    let other = "From e@f Wed Jan  7 10:00:00 2004\nC: 3\n\nother\n\n";
+    let deliver = |spool: &mut Spool, text: &str| {
+        let mail = Mail::new(text.as_bytes(), Fingerprint::of(text.as_bytes()), None, std::time::SystemTime::now());
+        let warnings = &mut spool.warnings;
+        let done =
+            deliver(&spool.folder.path().join("inbox"), &mail, &deliveries(&|| false), &mut |text| warnings.push(text));
+        done.expect("stored").1
+    };
+    // Its second try comes first, or another message, which must not make the first one forgotten.
+    for between in ["", other] {
+        let mut spool = Spool::new(&format!("{OLD}{NEW}"));
+        spool.abandon(&note(OLD.len(), NEW.len(), line));
+        if !between.is_empty() {
+            assert!(!deliver(&mut spool, between));
+        }
+        // At another time, so with another From_ line.
+        let again = "From c@d Tue Jan  6 11:11:11 2004\nB: 2\n\nnew\n";
+        assert!(deliver(&mut spool, again));
+        assert_eq!(spool.content(), format!("{OLD}{NEW}{between}"));
+        // What is sent again after that is meant to come again.
+        assert!(!deliver(&mut spool, again));
+        assert_eq!(fs::read_dir(spool.folder.path()).expect("there").count(), 1);
     }
 }

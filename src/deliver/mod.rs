@@ -10,6 +10,7 @@
 //! | `sender` | a sender's address that may come from anybody; dates as asctime(3) writes them |
 //! | `mbox` | appending under lock, repairing the tail, undoing |
 //! | `maildir` | a file of its own for each message |
+//! | `untold` | messages stored by a delivery that was killed before it could tell |
 //! | `command` | programs that take the message: `|command`, and sendmail for `!address` |
 //! | `dedupe` | which Message-IDs have come already |
 //! | `log` | what procmail's LOGABSTRACT says, and the same as JSON |
@@ -22,18 +23,20 @@ mod mail;
 mod maildir;
 pub mod mbox;
 mod sender;
+mod untold;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::lock::{self, Kinds, LockError};
+use crate::lock::{self, Kinds, LockError, Locked};
 
 pub use dedupe::Seen;
 pub use destination::{BadDestination, Destination};
 pub use log::{Entry, Log, LogFormat};
 pub use mail::Mail;
 pub use sender::Sender;
+pub use untold::Fingerprint;
 
 /// How messages are delivered.
 pub struct How<'a> {
@@ -114,18 +117,38 @@ impl DeliverError {
     }
 }
 
+/// A message in its place. As long as this is kept, whoever is killed can try again and the message is there once: what
+/// else has to be remembered of it is to be remembered now.
+#[derive(Debug)]
+pub struct Stored {
+    /// Whether it was there already, from a delivery that was killed before it could tell.
+    pub already: bool,
+    /// An mbox stays locked.
+    _mbox: Option<Locked>,
+    /// A file in a Maildir keeps its mark.
+    _maildir: Option<maildir::Mark>,
+}
+
 impl Destination {
     /// Brings the message there. What is worth knowing besides is told to `warn`.
-    pub fn deliver(&self, mail: &Mail, how: &How, warn: &mut dyn FnMut(String)) -> Result<(), DeliverError> {
+    pub fn deliver(&self, mail: &Mail, how: &How, warn: &mut dyn FnMut(String)) -> Result<Stored, DeliverError> {
         if (how.stop)() {
             return Err(DeliverError::Stopped);
         }
+        let mut stored = Stored { already: false, _mbox: None, _maildir: None };
         match self.place()? {
-            destination::Place::Nowhere => Ok(()),
-            destination::Place::Mbox(path) => mbox::deliver(&path, mail, how, warn),
-            destination::Place::Maildir { path, .. } => maildir::deliver(&path, mail, how),
-            destination::Place::Command(line) => command::run(line, mail, how),
-            destination::Place::Addresses(addresses) => command::send(addresses, mail, how),
+            destination::Place::Nowhere => {}
+            destination::Place::Mbox(path) => {
+                let (locked, already) = mbox::deliver(&path, mail, how, warn)?;
+                stored = Stored { already, _mbox: Some(locked), ..stored };
+            }
+            destination::Place::Maildir { path, .. } => {
+                let (mark, already) = maildir::deliver(&path, mail, how, warn)?;
+                stored = Stored { already, _maildir: mark, ..stored };
+            }
+            destination::Place::Command(line) => command::run(line, mail, how)?,
+            destination::Place::Addresses(addresses) => command::send(addresses, mail, how)?,
         }
+        Ok(stored)
     }
 }

@@ -6,20 +6,22 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::FlockOperation;
 #[cfg(target_os = "linux")]
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use crate::output::same_file;
+use crate::output::{beside, same_file, sweep};
 
 /// More than this is not read of a dotlock: those of other programs may hold anything.
 const LONGEST: u64 = 4096;
+/// More than this is not told of an owner, characters.
+const LONGEST_OWNER: usize = 100;
 
 /// A dotlock that is held. It goes when this is dropped.
 #[derive(Debug)]
@@ -54,26 +56,41 @@ pub(super) fn take(
     warn: &mut dyn FnMut(String),
 ) -> io::Result<Option<Dotlock>> {
     for _ in 0..2 {
-        let note = abandoned.as_ref().map_or(String::new(), |note| format!("{note}\n"));
-        let content = format!("{} {}\n{note}", std::process::id(), host_name());
-        match make(path, content.as_bytes()) {
+        match make(path, content(abandoned).as_bytes()) {
             Ok(file) => return Ok(Some(Dotlock { path: path.to_owned(), file })),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
         let Some(stale) = Stale::find(path, stale_age) else { return Ok(None) };
-        if stale.remove(path)? {
+        let note = stale.note.clone().or(abandoned.clone());
+        if let Some(file) = stale.replace(path, content(&note).as_bytes())? {
             warn(format!("removed the stale lock {}: {}", path.display(), stale.why));
-            *abandoned = stale.note.or(abandoned.take());
+            *abandoned = note;
+            return Ok(Some(Dotlock { path: path.to_owned(), file }));
         }
     }
     Ok(None)
 }
 
+/// What stands in a lock of ours.
+fn content(note: &Option<String>) -> String {
+    let note = note.as_ref().map_or(String::new(), |note| format!("{note}\n"));
+    format!("{} {}\n{note}", std::process::id(), host_name())
+}
+
 /// What a dotlock says of its owner.
 pub(super) fn owner(path: &Path) -> Option<String> {
-    let content = read(&File::open(path).ok()?);
-    content.lines().next().map(str::trim_end).filter(|line| !line.is_empty()).map(str::to_owned)
+    let content = read(&open(path)?);
+    let line = content.lines().next().map(str::trim_end).filter(|line| !line.is_empty())?;
+    Some(line.chars().take(LONGEST_OWNER).collect())
+}
+
+/// Opens a dotlock to look at it. Where everybody may put files, it may be a FIFO, to make us wait, or a link to what
+/// nobody else is to read.
+fn open(path: &Path) -> Option<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    file.metadata().is_ok_and(|found| found.is_file()).then_some(file)
 }
 
 /// Makes the file with its content, all at once where the system can.
@@ -123,13 +140,15 @@ struct Stale {
 impl Stale {
     /// Looks at a dotlock; `None` where it may have an owner.
     fn find(path: &Path, age: Duration) -> Option<Stale> {
-        let file = File::open(path).ok()?;
+        let file = open(path)?;
         let content = read(&file);
         let mut lines = content.lines();
         let mut words = lines.next().unwrap_or("").split_ascii_whitespace();
         let (pid, host) = (words.next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw), words.next());
         if let Some(pid) = pid.filter(|&pid| host == Some(host_name().as_str()) && is_dead(pid)) {
-            let note = lines.next_back().map(str::to_owned);
+            // Where everybody may put files, a note must not come from anybody.
+            let ours = file.metadata().is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw());
+            let note = lines.next_back().filter(|_| ours).map(str::to_owned);
             return Some(Stale { file, why: format!("process {} is gone", pid.as_raw_nonzero()), note });
         }
         let old = SystemTime::now().duration_since(file.metadata().ok()?.modified().ok()?).ok()?;
@@ -137,19 +156,20 @@ impl Stale {
         (old >= age).then_some(Stale { file, why, note: None })
     }
 
-    /// Takes it away if it is still this one; says whether it did. Of several that want to, one does.
-    fn remove(&self, path: &Path) -> io::Result<bool> {
+    /// Puts a new one in its place if it is still this one. Of several that want to, one does. There is no moment
+    /// between the two at which a kill could take the note with it.
+    fn replace(&self, path: &Path, content: &[u8]) -> io::Result<Option<File>> {
         if rustix::fs::flock(self.file.as_fd(), FlockOperation::NonBlockingLockExclusive) == Err(Errno::AGAIN) {
-            return Ok(false);
+            return Ok(None);
         }
         let same = self.file.metadata().ok().zip(fs::symlink_metadata(path).ok());
         if !same.is_some_and(|(ours, there)| same_file(&ours, &there)) {
-            return Ok(false);
+            return Ok(None);
         }
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(true),
-        }
+        sweep(path);
+        let mut new = beside(path, 0o444)?;
+        new.write_all(content)?;
+        new.persist(path).map(Some).map_err(|error| error.error)
     }
 }
 

@@ -117,7 +117,9 @@ pub struct Locked {
     // Goes first: whoever gets the kernel lock then finds no dotlock in his way.
     dotlock: Option<Dotlock>,
     file: File,
+    path: PathBuf,
     dot_path: PathBuf,
+    made: bool,
     abandoned: Option<String>,
 }
 
@@ -153,7 +155,7 @@ impl Locked {
                 Ok(Some(dotlock)) if is_still(path, &file, how) => {
                     return match untrusted(path, &file, how) {
                         Some(why) => Err(LockError::Untrusted { path: path.display().to_string(), why }),
-                        None => Ok(Locked { dotlock, file, dot_path, abandoned }),
+                        None => Ok(Locked { dotlock, file, path: path.to_owned(), dot_path, made, abandoned }),
                     };
                 }
                 _ if free && made && over => remove_if_empty(path, &file),
@@ -177,6 +179,13 @@ impl Locked {
     /// The mailbox, open for reading and writing; one that is delivered to writes at its end only.
     pub fn file(&mut self) -> &mut File {
         &mut self.file
+    }
+
+    /// Takes the mailbox away again if it was made here and got no mail.
+    pub fn unmake(&self) {
+        if self.made {
+            remove_if_empty(&self.path, &self.file);
+        }
     }
 
     /// The dotlock's path.

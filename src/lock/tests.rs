@@ -73,6 +73,34 @@ fn a_lock_of_the_dead_or_the_old_goes_with_a_warning() {
 }
 
 #[test]
+fn a_lock_that_is_no_file_is_neither_read_nor_waited_on() {
+    let (folder, path, dot) = mailbox();
+    rustix::fs::mknodat(rustix::fs::CWD, &dot, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("made");
+    assert!(matches!(open(&path).0, Err(LockError::Held { .. })));
+    fs::remove_file(&dot).expect("there");
+    let private = folder.path().join("private");
+    fs::write(&private, "secret\n").expect("written");
+    std::os::unix::fs::symlink(&private, &dot).expect("linked");
+    let told = open(&path).0.expect_err("held").to_string();
+    assert!(!told.contains("secret"), "{told}");
+    fs::remove_file(&dot).expect("there");
+    fs::write(&dot, "9".repeat(10_000)).expect("written");
+    assert!(open(&path).0.expect_err("held").to_string().len() < 400);
+}
+
+#[test]
+fn a_note_of_somebody_else_is_not_believed() {
+    if !rustix::process::geteuid().is_root() {
+        // Nobody else can give files away.
+        return;
+    }
+    let (_folder, path, dot) = mailbox();
+    fs::write(&dot, format!("{} {}\nappend 1 2\n", dead(), host_name())).expect("written");
+    std::os::unix::fs::chown(&dot, Some(65534), None).expect("root");
+    assert_eq!(open(&path).0.expect("stale").abandoned_note(), None);
+}
+
+#[test]
 fn a_zombie_holds_no_lock() {
     let (_folder, path, dot) = mailbox();
     let mut child = std::process::Command::new("true").stdout(std::process::Stdio::piped()).spawn().expect("true");

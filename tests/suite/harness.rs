@@ -316,3 +316,26 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+/// A small file system in memory, gone when this is. Only root can make one.
+pub(crate) struct Small(pub(crate) PathBuf);
+
+impl Small {
+    pub(crate) fn mount(path: &Path, options: &str) -> Small {
+        std::fs::create_dir(path).expect("room");
+        let status = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(path).status();
+        assert!(status.is_ok_and(|status| status.success()));
+        Small(path.to_owned())
+    }
+
+    pub(crate) fn remount(&self, options: &str) {
+        let status = Command::new("mount").args(["-o", &format!("remount,{options}")]).arg(&self.0).status();
+        assert!(status.is_ok_and(|status| status.success()));
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}

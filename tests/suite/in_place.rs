@@ -215,10 +215,23 @@ fn an_interrupted_run_leaves_the_mail_as_it_was() {
     }
 }
 
-/// Kills runs of `--in-place`, each when `ripe` says so of the run's folder and number, lets another program deliver,
-/// and sees to it that the next run makes all good. Returns how many were killed, and how many of them while the
-/// mailbox was being rewritten.
-fn kill_and_go_on(kills: u32, ripe: impl Fn(&Path, &Running, u32, Duration)) -> (u32, u32) {
+/// Another program delivers, breaking the dead one's lock as it would after a while.
+fn deliver_later(path: &Path, mail: &[u8]) {
+    let _ = fs::remove_file(path.with_extension("lock"));
+    assert!(deliver(path, mail));
+}
+
+/// Our own delivery, which finds out for itself that the lock's owner is dead.
+fn deliver_by_hamsift(path: &Path, mail: &[u8]) {
+    let mut run = hamsift(["deliver", "--no-classify", "--lock-timeout=5", "--unsure"]);
+    run.command().arg(path);
+    run.stdin(mail).ends_with(0);
+}
+
+/// Kills runs of `--in-place`, each when `ripe` says so of the run's folder and number, has mail delivered, and sees to
+/// it that the next run makes all good. Returns how many were killed, and how many of them while the mailbox was being
+/// rewritten.
+fn kill_and_go_on(kills: u32, deliver: fn(&Path, &[u8]), ripe: impl Fn(&Path, &Running, u32, Duration)) -> (u32, u32) {
     // Forged fields that are taken out or renamed make the mailbox shorter or longer, and no server is needed.
     let content = String::from_utf8(mailbox(1, 12_000)).expect("text");
     let content = content.replace("Subject: ", "X-Spambayes-Classification: ham; 0.00\nSubject: ");
@@ -242,9 +255,7 @@ fn kill_and_go_on(kills: u32, ripe: impl Fn(&Path, &Running, u32, Duration)) -> 
             ripe(folder.path(), &running, number, whole);
             running.signal(Signal::KILL);
             killed += u32::from(running.end().signal.is_some());
-            // Another program delivers, breaking the dead one's lock as it would after a while.
-            let _ = fs::remove_file(path.with_extension("lock"));
-            assert!(deliver(&path, &mailbox(50_000, 1)));
+            deliver(&path, &mailbox(50_000, 1));
             let ended = run(&path).ends_with(0);
             rewriting += u32::from(ended.err.contains("broken off"));
             assert_same(&want, &fs::read(&path).expect("there"));
@@ -258,19 +269,23 @@ fn kill_and_go_on(kills: u32, ripe: impl Fn(&Path, &Running, u32, Duration)) -> 
 #[test]
 fn killed_at_any_moment_nothing_is_lost_and_the_next_run_ends_it() {
     // Not to synchronise with anything: any moment will do.
-    let (killed, _) = kill_and_go_on(12, |_, _, number, whole| std::thread::sleep(whole * number / 12));
-    assert!(killed > 12, "{killed}");
+    for deliver in [deliver_later, deliver_by_hamsift] {
+        let (killed, _) = kill_and_go_on(12, deliver, |_, _, number, whole| std::thread::sleep(whole * number / 12));
+        assert!(killed > 12, "{killed}");
+    }
 }
 
 #[test]
 fn killed_while_it_rewrites_nothing_is_lost_and_the_next_run_ends_it() {
-    let (_, rewriting) = kill_and_go_on(8, |folder, running, number, _| {
-        // Watched without a pause: the copy is there for a moment only.
-        while !running.has_ended() && !names(folder).iter().any(|name| name.contains("recovery")) {}
-        let further = Instant::now() + Duration::from_micros(300) * number;
-        while Instant::now() < further {}
-    });
-    assert!(rewriting > 0, "{rewriting}");
+    for deliver in [deliver_later, deliver_by_hamsift] {
+        let (_, rewriting) = kill_and_go_on(8, deliver, |folder, running, number, _| {
+            // Watched without a pause: the copy is there for a moment only.
+            while !running.has_ended() && !names(folder).iter().any(|name| name.contains("recovery")) {}
+            let further = Instant::now() + Duration::from_micros(300) * number;
+            while Instant::now() < further {}
+        });
+        assert!(rewriting > 0, "{rewriting}");
+    }
 }
 
 #[test]
@@ -288,4 +303,20 @@ fn the_lock_of_a_killed_run_is_not_in_the_way() {
     let ended = in_place(&server, &path).ends_with(0);
     assert!(ended.err.contains("stale lock"), "{}", ended.err);
     assert!(!names(folder.path()).contains(&"inbox.lock".to_owned()));
+}
+
+#[test]
+fn a_half_message_is_cut_off_before_the_mailbox_is_rewritten() {
+    let server = Server::good();
+    let whole = mailbox(1, 3);
+    let (folder, path) = inbox(&[&whole[..], &mailbox(7, 1)[..70]].concat());
+    let mut dead = std::process::Command::new("true").spawn().expect("true");
+    dead.wait().expect("ended");
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let note = format!("append {} 100 0 0 From a@b.example Mon Jan  5 10:00:00 2004", whole.len());
+    fs::write(path.with_extension("lock"), format!("{} {host}\n{note}\n", dead.id())).expect("room");
+    let ended = in_place(&server, &path).ends_with(0);
+    assert!(ended.err.contains("cut off 70 bytes"), "{}", ended.err);
+    assert_only_verdicts_added(&whole, &fs::read(&path).expect("there"), 3);
+    assert_eq!(names(folder.path()), ["inbox"]);
 }

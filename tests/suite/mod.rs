@@ -1,6 +1,7 @@
 mod harness;
 
 mod deliver;
+mod deliver_faults;
 mod deliver_kills;
 mod engine;
 mod eval;
@@ -16,6 +17,7 @@ mod outputs;
 mod peers;
 mod pipe;
 mod postfix;
+mod recipes;
 mod reports;
 mod sample;
 mod serve;

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::harness::*;
+use super::recipes::recipe;
 
 /// A user that every Debian has.
 const USER: (&str, u32) = ("nobody", 65534);
@@ -26,7 +27,7 @@ fn run(program: &str, arguments: &[&str]) {
 }
 
 impl Postfix {
-    fn start(folder: &Path, mailbox_command: &str, argv: &str) -> Postfix {
+    fn start(folder: &Path, mailbox_command: &str, transport: &str) -> Postfix {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
         for name in ["etc", "queue", "data"] {
@@ -38,7 +39,7 @@ impl Postfix {
             "compatibility_level = 3.6\nqueue_directory = {}\ndata_directory = {}\nmyhostname = mail.example\n\
              mydestination = mail.example, pipe.example\ntransport_maps = inline:{{pipe.example=hamsift:}}\nmynetworks = 127.0.0.0/8\ninet_interfaces = 127.0.0.1\n\
              inet_protocols = ipv4\nlocal_recipient_maps =\nalias_maps =\nalias_database =\nbiff = no\n\
-             maillog_file = {}\nmaillog_file_prefixes = {}\nmailbox_command = {mailbox_command}\n\
+             maillog_file = {}\nmaillog_file_prefixes = {}\n{mailbox_command}\n\
              default_transport = error:none\nqueue_run_delay = 1s\nminimal_backoff_time = 1s\n\
              maximal_backoff_time = 2s\nlocal_destination_concurrency_limit = 8\n\
              local_destination_concurrency_failed_cohort_limit = 100\nsmtpd_relay_restrictions = permit_mynetworks, reject\nexport_environment = TZ LANG\n",
@@ -67,7 +68,7 @@ impl Postfix {
         ] {
             master += &format!("{line}\n");
         }
-        master += &format!("hamsift unix - n n - - pipe flags=q user={} argv={argv}\n", USER.0);
+        master += transport;
         fs::write(folder.join("etc/master.cf"), master).expect("room");
         drop(listener);
         let postfix = Postfix { folder: folder.to_owned(), port };
@@ -108,24 +109,6 @@ impl Drop for Postfix {
     }
 }
 
-/// A small file system in memory.
-struct Small(PathBuf);
-
-impl Small {
-    fn mount(path: &Path) -> Small {
-        fs::create_dir(path).expect("room");
-        let path_text = path.to_str().expect("UTF-8");
-        run("mount", &["-t", "tmpfs", "-o", &format!("size=2m,mode=700,uid={}", USER.1), "tmpfs", path_text]);
-        Small(path.to_owned())
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 #[test]
 #[ignore = "needs postfix, root and a minute"]
 fn five_hundred_mails_arrive_once_though_the_disk_fills_and_the_database_changes() {
@@ -144,7 +127,7 @@ fn five_hundred_mails_arrive_once_though_the_disk_fills_and_the_database_changes
     fs::write(at("spam.mbox"), mailbox(1000, 50)).expect("room");
     run("chown", &[USER.0, at("db").to_str().expect("UTF-8")]);
     run("chmod", &["644", at("ham.mbox").to_str().expect("UTF-8"), at("spam.mbox").to_str().expect("UTF-8")]);
-    let disk = Small::mount(&at("disk"));
+    let disk = Small::mount(&at("disk"), &format!("size=2m,mode=700,uid={}", USER.1));
     let train = |forget: bool| {
         let mut command = Command::new(&program);
         command.arg("train").arg("--db").arg(at("db/tokens.db")).arg("--ham").arg(at("ham.mbox"));
@@ -155,19 +138,26 @@ fn five_hundred_mails_arrive_once_though_the_disk_fills_and_the_database_changes
     };
     train(false);
     let inbox = at("disk/inbox");
-    let command = format!(
-        "{0} deliver -f $SENDER --db {1} --ham {2} --unsure {2} --spam {2} --lock-timeout 20",
-        program.display(),
-        at("db/tokens.db").display(),
-        inbox.display()
+    // The recipes of the manual page, with places of our own.
+    let own = |title: &str, places: &[(&str, String)]| {
+        let recipe = recipe(title).replace("/usr/bin/hamsift", program.to_str().expect("UTF-8"));
+        places.iter().fold(recipe, |recipe, (place, own)| {
+            assert!(recipe.contains(place), "{place}: {recipe}");
+            recipe.replace(place, own)
+        })
+    };
+    let database = at("db/tokens.db").display().to_string();
+    let options = format!("--db {database} --ham {0} --unsure {0} --spam {0} --lock-timeout 20", inbox.display());
+    let command = own(".Xr local 8 ,", &[("--spam ~/Junk", options)]);
+    let transport = own(
+        ".Xr pipe 8 ,",
+        &[
+            ("user=vmail", format!("user={}", USER.0)),
+            ("/var/vmail/tokens.db", database),
+            ("/var/vmail/", format!("{}/", disk.0.display())),
+        ],
     );
-    let argv = format!(
-        "{} deliver -f ${{sender}} --db {} --ham {2}/${{user}}/ --unsure {2}/${{user}}/ --spam {2}/${{user}}/.Junk/",
-        program.display(),
-        at("db/tokens.db").display(),
-        disk.0.display()
-    );
-    let postfix = Postfix::start(folder.path(), &command, &argv);
+    let postfix = Postfix::start(folder.path(), &command, &transport);
     let filler = at("disk/filler");
     let deferred = |log: &str| log.matches("status=deferred").count();
     std::thread::scope(|scope| {

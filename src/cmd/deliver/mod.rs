@@ -5,6 +5,7 @@ mod trust;
 mod user;
 
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,11 +16,15 @@ use super::{classifier, pipe, signals};
 use crate::classify::Answer;
 use crate::classify::annotate::{Annotate, Graft};
 use crate::cli::{DeliverArgs, FsyncArg, OnErrorArg, SampleArgs};
-use crate::deliver::{Destination, Entry, How, Log, Mail, Seen};
+use crate::deliver::{DeliverError, Destination, Entry, Fingerprint, How, Log, Mail, Seen};
 use crate::exit::{self, Exit, Failure};
 use crate::message;
 use crate::report::Teller;
 use crate::verdict::Class;
+
+/// At most so many copies of a message are in memory at once, besides the message: one with its verdict, one for an mbox,
+/// and what the engine makes of it.
+const COPIES: usize = 4;
 
 /// Runs the command.
 pub(super) fn run(args: DeliverArgs) -> anyhow::Result<Exit> {
@@ -50,7 +55,7 @@ fn read_to_the_end() {
     let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
 }
 
-/// Where mail of each class goes.
+/// Where mail of each class goes; nothing where it goes to the inbox.
 struct Destinations {
     ham: Vec<Destination>,
     unsure: Vec<Destination>,
@@ -61,9 +66,6 @@ impl Destinations {
     fn read(args: &DeliverArgs) -> anyhow::Result<Destinations> {
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let read = |option: &str, texts: &[std::ffi::OsString]| -> anyhow::Result<Vec<Destination>> {
-            if texts.is_empty() {
-                return Ok(vec![Destination::parse(user::inbox()?.as_os_str(), None)?]);
-            }
             let parse = |text: &std::ffi::OsString| {
                 let bad = |error| anyhow::anyhow!("{option} {}: {error}", text.to_string_lossy());
                 Destination::parse(text, home.as_deref()).map_err(bad)
@@ -77,12 +79,13 @@ impl Destinations {
         })
     }
 
-    fn of(&self, class: Option<Class>) -> &[Destination] {
-        match class {
-            Some(Class::Ham) => &self.ham,
-            Some(Class::Unsure) | None => &self.unsure,
-            Some(Class::Spam) => &self.spam,
-        }
+    fn of(self, class: Option<Class>) -> anyhow::Result<Vec<Destination>> {
+        let named = match class {
+            Some(Class::Ham) => self.ham,
+            Some(Class::Unsure) | None => self.unsure,
+            Some(Class::Spam) => self.spam,
+        };
+        Ok(if named.is_empty() { vec![Destination::parse(user::inbox()?.as_os_str(), None)?] } else { named })
     }
 }
 
@@ -97,6 +100,9 @@ fn deliver(args: &DeliverArgs, teller: &Teller) -> anyhow::Result<Exit> {
     if input.is_empty() {
         anyhow::bail!("no message on standard input");
     }
+    // Without memory for its copies the program would be ended by a signal, which not every MTA takes for "later".
+    let room = std::hint::black_box(Vec::<u8>::new()).try_reserve_exact(input.len().saturating_mul(COPIES));
+    room.map_err(|_| anyhow::anyhow!("too little memory for a message of {} bytes", input.len()))?;
     trust::check_configuration()?;
     let destinations = Destinations::read(args)?;
     let annotate = Annotate { in_mailbox: false, ..classifier::annotate(&args.classifier) };
@@ -111,9 +117,9 @@ fn deliver(args: &DeliverArgs, teller: &Teller) -> anyhow::Result<Exit> {
         _ => annotate.unclassified(&message, &mut graft),
     }
     let text = graft.applied(&input);
-    let mut mail =
-        Mail::new(&text, args.sender.as_deref().map(std::os::unix::ffi::OsStrExt::as_bytes), SystemTime::now());
-    let destinations = destinations.of(judged.class());
+    let sender = args.sender.as_deref().map(OsStrExt::as_bytes);
+    let mut mail = Mail::new(&text, Fingerprint::of(&input), sender, SystemTime::now());
+    let destinations = &destinations.of(judged.class())?;
     if args.explain {
         return explain(&mail, &judged, destinations);
     }
@@ -202,10 +208,11 @@ fn store(
     for destination in destinations {
         let place = destination.to_string();
         let is_known = seen.as_ref().zip(id.as_ref()).is_some_and(|(seen, id)| seen.has(&place, id));
-        let result = match is_known {
-            true => Ok("duplicate"),
-            false => destination.deliver(mail, &how, &mut |text| teller.error(&text)).map(|()| "stored"),
+        let stored = match is_known {
+            true => Ok(None),
+            false => destination.deliver(mail, &how, &mut |text| teller.error(&text)).map(Some),
         };
+        let result = stored.as_ref().map(|stored| if stored.is_some() { "stored" } else { "duplicate" });
         if let (Ok("stored"), Some(seen), Some(id)) = (&result, &mut seen, &id)
             && let Err(error) = seen.add(&place, id)
         {
@@ -218,6 +225,8 @@ fn store(
         }
         let result =
             result.map_err(|error| Failure::error(Exit::TempFail, format!("not delivered to {place}: {error}")))?;
+        // Not before all of this is done does the place forget who delivered last.
+        drop(stored);
         let verdict = judged.class().map_or("unclassified", Class::word);
         teller.detail(&format!("{result}, {verdict}: {place}, {} bytes", mail.whole().len()));
     }
@@ -244,7 +253,7 @@ fn entry(
     judged: &Judged,
     id: &Option<String>,
     place: &str,
-    result: &Result<&'static str, crate::deliver::DeliverError>,
+    result: &Result<&'static str, &DeliverError>,
 ) -> Entry {
     Entry {
         time: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
@@ -255,7 +264,7 @@ fn entry(
         score: judged.score(),
         destination: place.to_owned(),
         bytes: mail.whole().len(),
-        result: result.as_ref().map_or("failed", |&result| result),
+        result: result.unwrap_or("failed"),
         error: match (result, judged) {
             (Err(error), _) => Some(error.to_string()),
             (Ok(_), Judged::Failed(text)) => Some(text.clone()),

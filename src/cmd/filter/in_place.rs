@@ -72,6 +72,9 @@ fn rewrite(run: &mut Run, file: usize, path: &Path) -> anyhow::Result<Exit> {
         let snapshot = {
             let mut locked = lock(run, path)?;
             output::sweep(path);
+            // First, for it is told by its place in the mailbox as it is now.
+            crate::deliver::mbox::mend(&mut locked, path, &mut |text| run.teller.error(&text))
+                .map_err(|error| failed("mend", error))?;
             for told in recovery::recover(path, locked.file()).map_err(|error| failed("recover", error))? {
                 run.teller.error(&told);
             }

@@ -252,7 +252,11 @@ fn replace_by(mailbox: &mut File, new: NamedTempFile, path: &Path, block: u64) -
 fn overwrite(mailbox: &File, content: &File, lengths: Lengths) -> io::Result<()> {
     let Lengths { new, old, .. } = lengths;
     if mailbox.metadata()?.len() < new {
-        mailbox.set_len(new)?;
+        // By writing its last block: if we are killed, whoever delivers finds it to end as a mailbox should.
+        let start = ((new - 1) / lengths.block * lengths.block).max(old);
+        let mut end = vec![0; usize::try_from(new - start).map_err(io::Error::other)?];
+        content.read_exact_at(&mut end, start)?;
+        mailbox.write_all_at(&end, start)?;
         mailbox.sync_all()?;
     }
     let (mut buffer, mut done) = (vec![0; CHUNK], 0);
