@@ -339,3 +339,12 @@ impl Drop for Small {
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
+
+/// Whether all of these are there. Says so if one is not.
+pub(crate) fn have(programs: &[&str]) -> bool {
+    let missing = programs.iter().find(|program| {
+        let found = Command::new("sh").args(["-c", "command -v \"$1\"", "sh", program]).stdout(Stdio::null()).status();
+        !found.is_ok_and(|status| status.success())
+    });
+    missing.inspect(|program| println!("SKIPPED: there is no {program}")).is_none()
+}

@@ -25,15 +25,6 @@ pub(super) fn recipe(title: &str) -> String {
     block
 }
 
-/// Whether all of these are there. Says so if one is not.
-fn have(programs: &[&str]) -> bool {
-    let missing = programs.iter().find(|program| {
-        let found = Command::new("sh").args(["-c", "command -v \"$1\"", "sh", program]).stdout(Stdio::null()).status();
-        !found.is_ok_and(|status| status.success())
-    });
-    missing.inspect(|program| println!("SKIPPED: there is no {program}")).is_none()
-}
-
 /// The home of somebody to whom a server says that all is spam.
 struct Home {
     folder: tempfile::TempDir,
