@@ -2,6 +2,7 @@
 
 mod deliver;
 mod serve;
+mod tune;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use crate::verdict::Class;
 
 pub use deliver::{DeliverArgs, FsyncArg};
 pub use serve::{ServeArgs, UnitArg};
+pub use tune::TuneArgs;
 
 /// The most calls in flight; more is capped.
 pub const MOST_PARALLEL: usize = 256;
@@ -54,6 +56,8 @@ pub enum Command {
     Db(Box<DbArgs>),
     /// Tell how well the engine does on your own mail, by cross-validation
     Eval(Box<EvalArgs>),
+    /// Find out how many messages in flight your server or machine is best asked with
+    Tune(Box<TuneArgs>),
     /// Print a completion script for a shell
     Completions {
         /// The shell

@@ -27,6 +27,27 @@ pub trait Classifier: Send + Sync {
 
     /// What was done so far.
     fn usage(&self) -> Usage;
+
+    /// What is known of how much may be asked at once.
+    fn strain(&self) -> Strain {
+        Strain::default()
+    }
+}
+
+/// How a classifier bears what is asked of it at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strain {
+    /// More calls at once than this only wait for each other.
+    pub most: usize,
+    /// Attempts so far that brought no answer.
+    pub failures: u64,
+}
+
+impl Default for Strain {
+    /// Nothing is known to be too much.
+    fn default() -> Strain {
+        Strain { most: usize::MAX, failures: 0 }
+    }
 }
 
 /// A verdict and what came with it.

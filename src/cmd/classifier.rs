@@ -84,10 +84,12 @@ impl Choice {
 
 /// Messages in flight where nothing is said about it.
 pub(super) fn default_parallel(args: &ClassifierArgs, samples: &SampleArgs) -> usize {
-    match Choice::make(args, samples) {
-        Ok(Choice::Servers(_)) | Err(_) => SERVER_PARALLEL,
-        Ok(Choice::Samples(_) | Choice::Database(_)) => cpus().min(MOST_PARALLEL),
-    }
+    if is_engine(args, samples) { cpus().min(MOST_PARALLEL) } else { SERVER_PARALLEL }
+}
+
+/// Whether the engine gives the verdicts.
+pub(super) fn is_engine(args: &ClassifierArgs, samples: &SampleArgs) -> bool {
+    matches!(Choice::make(args, samples), Ok(Choice::Samples(_) | Choice::Database(_)))
 }
 
 /// Threads that can run at once here.

@@ -70,8 +70,7 @@ impl Pool {
         let late = || HttpError::Timeout { answer_began: false };
         let mut stale = false;
         loop {
-            let limit = || self.site.judge().limit(Instant::now());
-            let mut seat = self.lines.take(deadline, limit, || Line::new(&self.site)).ok_or_else(late)?;
+            let mut seat = self.lines.take(deadline, || self.limit(), || Line::new(&self.site)).ok_or_else(late)?;
             let result = seat.with(|line| {
                 let result = line.post(body, answer_limit, deadline);
                 (result, line.is_connected())
@@ -104,6 +103,13 @@ impl Pool {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.lines.in_use()
+    }
+
+    /// How many connections may be in use at once, right now: fewer than were asked for where the server answers one at
+    /// a time.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.site.judge().limit(Instant::now())
     }
 
     /// What the pool has done so far.

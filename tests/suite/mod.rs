@@ -23,3 +23,4 @@ mod served;
 mod servers;
 mod servers_down;
 mod signals;
+mod tune;

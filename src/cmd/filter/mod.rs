@@ -3,6 +3,7 @@
 mod count;
 mod in_place;
 mod item;
+pub(super) mod measure;
 mod read;
 mod recovery;
 mod select;
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use self::item::{Buffers, Worker};
+use self::item::Worker;
 use self::read::{Reading, Stopped, input_error, read_all};
 use self::select::Selection;
 use self::tally::{Report, Tally};
@@ -300,20 +301,12 @@ impl Run<'_> {
         let args = &self.plan.args;
         let names = self.plan.inputs.iter().map(Source::name).collect();
         let sink = Sink {
-            destination,
             only: args.only.clone(),
-            names,
             enclose: self.plan.inputs.len() > 1 && !args.in_place,
             report: self.report.take(),
             tally: std::mem::take(&mut self.tally),
-            teller: self.teller.clone(),
             unordered: args.unordered,
-            in_large: false,
-            held: Vec::new(),
-            mailboxes: 0,
-            preamble: None,
-            buffers: Buffers::default(),
-            classifier: self.worker.classifier.clone(),
+            ..Sink::new(destination, names, self.teller.clone(), self.worker.classifier.clone())
         };
         let reading = Reading {
             inputs,
@@ -325,18 +318,7 @@ impl Run<'_> {
             buffers: sink.buffers.clone(),
             worker: self.worker.clone(),
         };
-        let limits =
-            Limits { threads: self.plan.parallel, items: WINDOW_ITEMS, bytes: WINDOW_BYTES, ordered: !args.unordered };
-        let worker = self.worker.clone();
-        let (mut sink, end) = pipeline::run(
-            limits,
-            &self.stop,
-            QUIET,
-            move |feed| read_all(&reading, feed),
-            move |job| worker.classify(job),
-            item::finish,
-            sink,
-        )?;
+        let (mut sink, end) = stream(reading, sink, self.plan.parallel, &self.stop)?;
         let (complete, ended) = match end {
             End::Complete(Ok(())) => (true, Ended::With(Exit::Ok)),
             End::Complete(Err(Stopped::Closed)) | End::Stopped => {
@@ -368,6 +350,24 @@ impl Run<'_> {
         self.report = sink.report;
         Ok(Filled { destination: sink.destination, complete, ended })
     }
+}
+
+/// How a stream of mail ended.
+type Streamed = End<Result<(), Stopped>, SinkError>;
+
+/// Lets all that is read pass `parallel` workers into the sink.
+fn stream(reading: Reading, sink: Sink, parallel: usize, stop: &Stop) -> std::io::Result<(Sink, Streamed)> {
+    let limits = Limits { threads: parallel, items: WINDOW_ITEMS, bytes: WINDOW_BYTES, ordered: !sink.unordered };
+    let worker = reading.worker.clone();
+    pipeline::run(
+        limits,
+        stop,
+        QUIET,
+        move |feed| read_all(&reading, feed),
+        move |job| worker.classify(job),
+        item::finish,
+        sink,
+    )
 }
 
 /// Writes the statistics and ends the report; trouble with them is told, and is what the status says.
