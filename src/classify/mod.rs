@@ -8,6 +8,7 @@ mod answer;
 mod health;
 pub mod local;
 mod method;
+pub mod paced;
 pub mod remote;
 
 use std::sync::Arc;

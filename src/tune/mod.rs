@@ -2,6 +2,7 @@
 //!
 //! Everything here is pure: runs come in, a table, a picture and a recommendation come out.
 
+mod climb;
 mod knee;
 mod limit;
 mod picture;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use crate::report::Latency;
 
+pub use climb::{Climb, Stage};
 pub use knee::knee;
 pub use limit::{Limit, limit};
 pub use picture::picture;

@@ -19,7 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::input::Source;
 use crate::mbox::{FromRule, Rules};
 use crate::output::Output;
-use crate::pipeline::{End, Stop};
+use crate::pipeline::{End, Stop, Threads};
 use crate::report::Teller;
 use crate::tune::Run;
 
@@ -55,7 +55,7 @@ pub(in crate::cmd) fn measure(
     };
     let failures = classifier.strain().failures;
     let (cpu, clock) = (cpu_time()?, Instant::now());
-    let (sink, end) = stream(reading, sink, parallel, &Stop::default())?;
+    let (sink, end) = stream(reading, sink, &Threads::new(parallel), &Stop::default())?;
     let (took, cpu) = (clock.elapsed(), cpu_time()?.saturating_sub(cpu));
     match end {
         End::Complete(Ok(())) => {}

@@ -70,7 +70,7 @@ const OURS: u64 = 64 << 10;
 
 struct Reader<'a> {
     plan: &'a Reading,
-    feed: &'a Feed<Job, Outcome, Item>,
+    feed: &'a Feed<Job, Item>,
     batch: Batch,
     selection: Selection,
     /// What stands before the first message of the input.
@@ -82,7 +82,7 @@ struct Reader<'a> {
 }
 
 /// Reads all inputs into the pipeline.
-pub(super) fn read_all(plan: &Reading, feed: &Feed<Job, Outcome, Item>) -> Result<(), Stopped> {
+pub(super) fn read_all(plan: &Reading, feed: &Feed<Job, Item>) -> Result<(), Stopped> {
     let selection = plan.selection.clone();
     let mut reader =
         Reader { plan, feed, batch: Batch::default(), selection, preamble: Vec::new(), large: None, taking: false };
