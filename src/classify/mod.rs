@@ -29,6 +29,10 @@ pub trait Classifier: Send + Sync {
     /// What was done so far.
     fn usage(&self) -> Usage;
 
+    /// Asks for at most so many verdicts at once from now on, however many callers there are: those of calls that are
+    /// repeated after a pause would come on top of the others otherwise.
+    fn at_most(&self, _calls: usize) {}
+
     /// What is known of how much may be asked at once.
     fn strain(&self) -> Strain {
         Strain::default()

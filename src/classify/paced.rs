@@ -46,7 +46,11 @@ impl Classifier for Paced {
         let Strain { most, failures } = self.inner.strain();
         // Set under the lock, so that the last word is the last one.
         let mut climb = self.climb();
-        self.threads.set(climb.ended(Instant::now(), most, failures));
+        let (before, now) = (climb.parallel(), climb.ended(Instant::now(), most, failures));
+        if now != before {
+            self.threads.set(now);
+            self.inner.at_most(now);
+        }
         drop(climb);
         result
     }
@@ -57,6 +61,10 @@ impl Classifier for Paced {
 
     fn usage(&self) -> Usage {
         self.inner.usage()
+    }
+
+    fn at_most(&self, calls: usize) {
+        self.inner.at_most(calls);
     }
 
     fn strain(&self) -> Strain {

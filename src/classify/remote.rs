@@ -297,6 +297,10 @@ impl Classifier for Remote {
         own.into_iter().chain(self.servers.iter().flat_map(|server| server.pool.take_notes())).collect()
     }
 
+    fn at_most(&self, calls: usize) {
+        self.servers.iter().for_each(|server| server.pool.want(calls));
+    }
+
     fn strain(&self) -> Strain {
         let most = self.servers.iter().map(|server| server.pool.limit()).sum();
         Strain { most, failures: self.unanswered.load(Ordering::Relaxed) }

@@ -1,6 +1,7 @@
 //! The pool: one server, at most so many connections, any number of threads.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,8 @@ impl Default for PoolConfig {
 pub struct Pool {
     site: Arc<Site>,
     lines: Seats<Line>,
+    /// So many connections in use at once, and no more, is what the caller wants for now.
+    wanted: AtomicUsize,
     notes: Mutex<Vec<String>>,
 }
 
@@ -55,7 +58,12 @@ impl Pool {
             _ => TlsConfig::default(),
         };
         let site = Site::new(endpoint, config.connections, config.connect_timeout, tls);
-        Ok(Self { site: Arc::new(site), lines: Seats::new(), notes: Mutex::default() })
+        Ok(Self {
+            site: Arc::new(site),
+            lines: Seats::new(),
+            wanted: AtomicUsize::new(usize::MAX),
+            notes: Mutex::default(),
+        })
     }
 
     /// Sends `body` and gives back the answer, whatever its status. May be called by many threads at once; those for
@@ -70,7 +78,8 @@ impl Pool {
         let late = || HttpError::Timeout { answer_began: false };
         let mut stale = false;
         loop {
-            let mut seat = self.lines.take(deadline, || self.limit(), || Line::new(&self.site)).ok_or_else(late)?;
+            let limit = || self.limit().min(self.wanted.load(Ordering::Relaxed));
+            let mut seat = self.lines.take(deadline, limit, || Line::new(&self.site)).ok_or_else(late)?;
             let result = seat.with(|line| {
                 let result = line.post(body, answer_limit, deadline);
                 (result, line.is_connected())
@@ -105,7 +114,13 @@ impl Pool {
         self.lines.in_use()
     }
 
-    /// How many connections may be in use at once, right now: fewer than were asked for where the server answers one at
+    /// From now on at most so many connections are in use at once, if not fewer for another reason. Calls under way go
+    /// on.
+    pub fn want(&self, connections: usize) {
+        self.wanted.store(connections.max(1), Ordering::Relaxed);
+    }
+
+    /// How many connections can be in use at once, right now, as far as the server goes: fewer than were asked for where the server answers one at
     /// a time.
     #[must_use]
     pub fn limit(&self) -> usize {

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 use super::median;
 
 /// A window is at least so long and has at least so many calls, and so many for each in flight, lest it begins and ends in
-/// the middle of calls that go in step.
-const WINDOW: Duration = Duration::from_millis(50);
+/// the middle of calls that go in step. In that time a server that answers one connection at a time is mostly found out, so
+/// that no more of them are opened.
+const WINDOW: Duration = Duration::from_millis(100);
 const CALLS: usize = 16;
 const EACH: usize = 3;
 /// With a slow server, this long and a call for each in flight are as good.

@@ -1,5 +1,6 @@
 mod harness;
 
+mod auto;
 mod deliver;
 mod deliver_kills;
 mod engine;
