@@ -87,7 +87,11 @@ impl Pool {
             let (result, connected) = result.ok_or_else(late)?;
             // A line without a connection is no use to the next call as long as there is one with.
             seat.put_last(!connected);
-            drop(seat);
+            if self.is_one_too_many() {
+                seat.discard();
+            } else {
+                drop(seat);
+            }
             match result {
                 Ok(answer) => return Ok(answer),
                 Err(Failure::Told(error)) => return Err(error),
@@ -98,6 +102,14 @@ impl Pool {
             debug!("{}: sent again", self.site.endpoint);
             self.site.count_repeat();
         }
+    }
+
+    /// Whether a connection has to go because fewer are wanted than there were. A server with a thread for each of so many
+    /// connections would stay with an idle one, while a call on another one waits for a thread. Where it answers one at a
+    /// time, starved ones go by themselves, and the good one has to stay.
+    fn is_one_too_many(&self) -> bool {
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        wanted < usize::MAX && self.lines.held() > wanted && self.limit() > 1
     }
 
     fn note_starvation(&self) {

@@ -92,6 +92,12 @@ impl<T> Seats<T> {
     pub(super) fn in_use(&self) -> usize {
         self.lock().in_use
     }
+
+    /// How many things there are, lent or idle.
+    pub(super) fn held(&self) -> usize {
+        let inner = self.lock();
+        inner.in_use + inner.idle.len()
+    }
 }
 
 /// A thing that is lent. Given back when dropped.
@@ -107,6 +113,11 @@ impl<T, L: Fn() -> usize> Seat<'_, T, L> {
     /// Uses the thing.
     pub(super) fn with<R>(&self, act: impl FnOnce(&T) -> R) -> Option<R> {
         self.thing.as_ref().map(act)
+    }
+
+    /// Gives the seat back without the thing, which is no more.
+    pub(super) fn discard(mut self) {
+        drop(self.thing.take());
     }
 
     /// Given back, the thing shall be lent only when no other is idle.

@@ -6,7 +6,8 @@
 //! nothing pays, it stays for a while and tries again, later and later.
 //!
 //! Failures are no matter of measuring: at the first one it goes back to half, and for some time not up again to where they
-//! came.
+//! came. Nor are calls that are stuck while others are answered: a server that keeps a thread for each of so many
+//! connections never looks at the next one. It goes back by as many.
 //!
 //! Pure: it is told what happened and when, and says a number.
 
@@ -32,6 +33,8 @@ const REST: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(
 const BAN: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 /// Failures this soon after another are the same one: of calls that went out together.
 const SAME: Duration = Duration::from_millis(100);
+/// Calls that are stuck have so much time to get on after it went back.
+const FREED: Duration = Duration::from_secs(1);
 
 /// How to go on from where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +51,19 @@ struct Trial {
     parallel: usize,
     /// New throughput by old, of each pair of windows.
     gains: Vec<f64>,
+}
+
+/// What is known when a call has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct News {
+    /// When it was.
+    pub now: Instant,
+    /// So many calls at once are of any use, as far as is known.
+    pub useful: usize,
+    /// Attempts that have failed, in all.
+    pub failures: u64,
+    /// Calls under way that take far longer than others.
+    pub stuck: usize,
 }
 
 /// A number and the throughput it had, as far as that was measured.
@@ -123,16 +139,18 @@ impl Climb {
         &self.path
     }
 
-    /// A call has ended. So many calls at once are of any use, as far as is known by now, and so many attempts have failed
-    /// in all. Gives the number of messages to have in flight from now on.
-    pub fn ended(&mut self, now: Instant, useful: usize, failures: u64) -> usize {
-        let before = self.parallel();
-        if failures > std::mem::replace(&mut self.failures, failures) {
-            self.back_off(now);
-        } else if useful < before {
-            self.force(useful.max(1));
+    /// A call has ended. Gives the number of messages to have in flight from now on.
+    pub fn ended(&mut self, news: News) -> usize {
+        let (before, now) = (self.parallel(), news.now);
+        if news.failures > std::mem::replace(&mut self.failures, news.failures) {
+            self.back_off(now, SAME, (before / 2).max(1), before.max(2));
+        } else if news.stuck > 0 && news.stuck < before {
+            let others = before - news.stuck;
+            self.back_off(now, FREED, others, others + 1);
+        } else if news.useful < before {
+            self.force(news.useful.max(1));
         } else {
-            self.count(now, useful);
+            self.count(now, news.useful);
         }
         let after = self.parallel();
         if after != before {
@@ -142,15 +160,16 @@ impl Climb {
         after
     }
 
-    fn back_off(&mut self, now: Instant) {
-        if self.failed.is_some_and(|last| now.saturating_duration_since(last) < SAME) {
+    /// Goes back to a number, and not up to another for some time. What is told within `same` after the last time is still
+    /// of that.
+    fn back_off(&mut self, now: Instant, same: Duration, parallel: usize, banned: usize) {
+        if self.failed.is_some_and(|last| now.saturating_duration_since(last) < same) {
             return;
         }
         self.failed = Some(now);
-        let parallel = self.parallel();
-        self.banned = Some((parallel.max(2), now + self.ban));
+        self.banned = Some((banned, now + self.ban));
         self.ban = BAN.1.min(self.ban * 2);
-        self.force((parallel / 2).max(1));
+        self.force(parallel);
     }
 
     /// Goes to a number whatever it brings.

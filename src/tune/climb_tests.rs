@@ -10,13 +10,16 @@ struct Server {
     cores: usize,
     /// Beyond so many calls at once it refuses, which the caller notices at the end of the next call.
     refuses: usize,
+    /// Beyond so many at once it leaves calls alone, which is noticed after so many calls as there are in a second.
+    stuck: usize,
     /// Only one connection is answered; the client knows that after so many calls.
     single: bool,
     /// How far the speed strays, as a part of it, from one tenth of a second to the next.
     noise: f64,
 }
 
-const GOOD: Server = Server { work: 0.0, wait: 0.0, cores: 1, refuses: usize::MAX, single: false, noise: 0.0 };
+const GOOD: Server =
+    Server { work: 0.0, wait: 0.0, cores: 1, refuses: usize::MAX, stuck: usize::MAX, single: false, noise: 0.0 };
 
 impl Server {
     /// Calls per second with so many in flight.
@@ -43,6 +46,7 @@ fn run(server: &Server, start: usize, seconds: f64) -> Outcome {
     let mut seed = 12345_u64;
     let mut speed = 1.0;
     let mut change = 0.0;
+    let mut since = f64::MAX;
     while now < seconds {
         if now >= change {
             // The high bits of a linear congruential generator are random enough.
@@ -51,11 +55,13 @@ fn run(server: &Server, start: usize, seconds: f64) -> Outcome {
             change = now + 0.1;
         }
         let parallel = climb.parallel();
-        now += 1.0 / (server.rate(parallel.min(server.refuses)) * speed);
+        now += 1.0 / (server.rate(parallel.min(server.refuses).min(server.stuck)) * speed);
+        since = if parallel > server.stuck { since.min(now) } else { f64::MAX };
+        let stuck = if now > since + 1.0 { parallel - server.stuck } else { 0 };
         calls += 1;
         failures += u64::from(parallel > server.refuses);
         let useful = if server.single && calls > 20 { 1 } else { usize::MAX };
-        climb.ended(zero + Duration::from_secs_f64(now), useful, failures);
+        climb.ended(News { now: zero + Duration::from_secs_f64(now), useful, failures, stuck });
         if now > 1.0 {
             most = most.max(climb.parallel());
         }
@@ -128,6 +134,15 @@ fn a_number_at_which_calls_failed_is_tried_again_much_later() {
     assert!((2..60).contains(&outcome.failures), "{}", outcome.failures);
     // All in all next to nothing is lost by it.
     assert!(outcome.calls as f64 >= 0.9 * server.rate(6) * 120.0, "{} {:?}", outcome.calls, outcome.climb.path());
+}
+
+#[test]
+fn where_calls_are_stuck_it_goes_back_to_those_that_are_not() {
+    for stuck in [1, 3, 6, 20] {
+        let outcome = run(&Server { wait: 0.02, stuck, ..GOOD }, 4, 9.0);
+        let settled = outcome.climb.settled();
+        assert!(settled <= stuck && settled as f64 >= 0.79 * stuck as f64, "{stuck}: {:?}", outcome.climb.path());
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::report::Latency;
 
-pub use climb::{Climb, Stage};
+pub use climb::{Climb, News, Stage};
 pub use knee::knee;
 pub use limit::{Limit, limit};
 pub use picture::picture;

@@ -2,6 +2,7 @@
 """A scoring server for the tests, with nothing but Python's standard library.  usage: server.py CONFIG (JSON)
 
 {"mode": "threads" (HTTP/1.1, a thread per connection) | "single" (HTTP/1.1, one connection at a time) | "http10",
+ "workers": so many threads in all, each stays with its connection,
  "most": closes connections beyond so many at once, unread, "unix": PATH instead of a port,
  "score": one for all messages, "py3": every `filter` ends in a fault, "rules": [...]}
 
@@ -151,7 +152,7 @@ def serve_all(connection):
 def accept_all(listener):
     while True:
         connection, _ = listener.accept()
-        if CONFIG.get("mode", "threads") == "threads":
+        if CONFIG.get("mode", "threads") == "threads" and "workers" not in CONFIG:
             threading.Thread(target=serve, args=(connection,), daemon=True).start()
         else:
             serve(connection)
@@ -166,7 +167,8 @@ def main():
         listener.bind(("127.0.0.1", 0))
     listener.listen(128)
     tell(0 if "unix" in CONFIG else listener.getsockname()[1])
-    threading.Thread(target=accept_all, args=(listener,), daemon=True).start()
+    for _ in range(CONFIG.get("workers", 1)):
+        threading.Thread(target=accept_all, args=(listener,), daemon=True).start()
     for _ in sys.stdin:
         with CHANGED:
             STATE["released"] = True

@@ -52,6 +52,15 @@ fn a_server_that_refuses_more_keeps_what_it_can_take() {
 }
 
 #[test]
+fn a_server_that_stays_with_its_connections_leaves_no_call_behind() {
+    let config = json!({ "workers": 3, "rules": [{ "do": "delay", "seconds": 0.01 }] });
+    let (server, input) = (Server::start(&config), mailbox(0, 1200));
+    let ended = filter(&server, ["-n", "auto", "--timeout", "20"]).stdin(input.clone()).ends_with(0);
+    assert_only_verdicts_added(&input, &ended.out, 1200);
+    assert!(ended_with(&ended.err) <= 3, "{}", ended.err);
+}
+
+#[test]
 fn auto_is_a_value_wherever_a_number_is_one() {
     let folder = tempfile::tempdir().expect("room");
     let config = folder.path().join("config.toml");
