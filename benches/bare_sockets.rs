@@ -5,11 +5,14 @@
 
 mod common;
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use common::canned::{Cost, canned, read_message};
+use hamsift::encode::Encoder;
 use hamsift::xmlrpc;
 
 const SOCKETS: usize = 4;
@@ -19,20 +22,30 @@ fn main() {
     // `cargo bench` passes options meant for another harness.
     let (server, mbox) = (common::Server::find(), common::mailbox());
     let messages = common::messages(&mbox);
-    let requests: Vec<_> = messages.iter().map(|message| request(message, server.address())).collect();
-    let mut bare = || loop_over(&requests, server.address());
-    let mut filter = || common::time(common::hamsift().args(["filter", "-q", "-n", "4", "-s", &server.url]).arg(&mbox));
+    println!("{} messages, {ROUNDS} rounds in turns, medians, messages/s\n", messages.len());
+    println!("| server | {SOCKETS} bare sockets | `filter -n {SOCKETS}` | share |\n|---|--:|--:|--:|");
+    compare("Python's standard library", &server.url, &mbox, &messages);
+    for (name, work) in [("costs nothing", 0), ("costs 0.5 ms", 500), ("costs 2 ms", 2000)] {
+        let cost = Cost { work: Duration::from_micros(work), ..Cost::default() };
+        compare(name, &canned(cost), &mbox, &messages);
+    }
+}
+
+fn compare(name: &str, url: &str, mbox: &Path, messages: &[Vec<u8>]) {
+    let address = common::address(url);
+    let requests: Vec<_> = messages.iter().map(|message| request(message, address)).collect();
+    let mut bare = || loop_over(&requests, address);
+    let mut filter = || common::time(common::hamsift().args(["filter", "-q", "-n", "4", "-s", url]).arg(mbox));
     let times = common::medians(ROUNDS, &mut [&mut bare, &mut filter]);
     let rate = |time: Duration| messages.len() as f64 / time.as_secs_f64();
-    println!("{} messages, {ROUNDS} rounds, medians", messages.len());
-    println!("bare sockets, {SOCKETS}:  {:8.0} messages/s", rate(times[0]));
-    println!("filter -n 4:      {:8.0} messages/s", rate(times[1]));
-    println!("share of the ceiling: {:.1} %", 100.0 * times[0].as_secs_f64() / times[1].as_secs_f64());
+    let share = 100.0 * times[0].as_secs_f64() / times[1].as_secs_f64();
+    println!("| {name} | {:.0} | {:.0} | {share:.1} % |", rate(times[0]), rate(times[1]));
 }
 
 fn request(message: &[u8], address: &str) -> Vec<u8> {
-    let mut body = Vec::new();
+    let mut body = Encoder::default();
     xmlrpc::call_message("filter", message, &mut body);
+    let body = body.into_vec();
     let head = format!(
         "POST /RPC2 HTTP/1.1\r\nHost: {address}\r\nContent-Type: text/xml\r\nContent-Length: {}\r\n\r\n",
         body.len()
@@ -51,31 +64,10 @@ fn loop_over(requests: &[Vec<u8>], address: &str) -> Duration {
                 let mut answer = vec![0; 1 << 20];
                 while let Some(request) = requests.get(next.fetch_add(1, Ordering::Relaxed)) {
                     socket.write_all(request).expect("the server reads");
-                    read_answer(&mut socket, &mut answer);
+                    read_message(&mut socket, &mut answer).expect("an answer");
                 }
             });
         }
     });
     start.elapsed()
-}
-
-/// Reads one answer, as long as its Content-Length says.
-fn read_answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) {
-    let (mut filled, mut whole) = (0, None);
-    while whole.is_none_or(|whole| filled < whole) {
-        if filled == buffer.len() {
-            buffer.resize(2 * filled, 0);
-        }
-        let length = socket.read(&mut buffer[filled..]).expect("an answer");
-        assert!(length > 0, "the server closed the connection");
-        filled += length;
-        if whole.is_none()
-            && let Some(end) = buffer[..filled].windows(4).position(|four| four == b"\r\n\r\n")
-        {
-            let head = String::from_utf8_lossy(&buffer[..end]).to_ascii_lowercase();
-            let length = head.split("content-length:").nth(1).and_then(|rest| rest.split_whitespace().next());
-            let length: usize = length.and_then(|length| length.parse().ok()).expect("Content-Length");
-            whole = Some(end + 4 + length);
-        }
-    }
 }

@@ -15,6 +15,9 @@ use hamsift::mbox::{Part, Rules, Splitter};
 use hamsift::message::Message;
 
 const ROUNDS: usize = 3;
+/// The sizes of the two messages of 2004, bytes, and how often the server was asked about each.
+const SIZES: [usize; 2] = [524, 43_920];
+const TIMES: usize = 101;
 
 struct Row {
     name: String,
@@ -23,62 +26,138 @@ struct Row {
 
 fn main() {
     let (server, mbox) = (common::Server::find(), common::mailbox());
+    let clients = Clients::find(&server.url);
     let input = std::fs::read(&mbox).expect("the mailbox");
-    let rows = rows(&server.url);
     let count = messages(&input).len();
+    println!("{count} messages, {} bytes, {ROUNDS} rounds in turns, medians\n", input.len());
+    println!("| | wall time | messages/s | of the first | out of order | lines astray |\n|---|--:|--:|--:|--:|--:|");
+    let rows = clients.of_mailbox();
+    for (out, line) in measured(&rows, &mbox, count, &server.url) {
+        let Damage { out_of_order, astray } = damage(&input, &out);
+        println!("{line} {out_of_order} | {astray} |");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for size in SIZES {
+        println!("\nA message of {size} bytes, {TIMES} times\n");
+        println!("| | wall time | messages/s | of the first |\n|---|--:|--:|--:|");
+        let one = folder.path().join("one.eml");
+        std::fs::write(&one, message(size)).expect("room for it");
+        let many = folder.path().join("many.mbox");
+        let text = [&b"From a@b Mon Jan  5 10:00:00 2004\n"[..], &message(size), b"\n"].concat();
+        std::fs::write(&many, text.repeat(TIMES)).expect("room for it");
+        for (_, line) in measured(&clients.of_message(&many), &one, TIMES, &server.url) {
+            println!("{line}");
+        }
+    }
+}
+
+/// Runs all rows in turns. Per row: its output, and the first cells of its line.
+fn measured(rows: &[Row], input: &Path, count: usize, url: &str) -> Vec<(Vec<u8>, String)> {
     let mut times = vec![Vec::new(); rows.len()];
     let mut outputs = vec![Vec::new(); rows.len()];
     for _ in 0..ROUNDS {
         for (number, row) in rows.iter().enumerate() {
-            let (took, out) = run(&row.shell, &mbox, &server.url);
+            let (took, out) = run(&row.shell, input, url);
             times[number].push(took);
             outputs[number] = out;
         }
     }
-    let medians: Vec<f64> = times
-        .iter_mut()
-        .map(|times| {
-            times.sort_unstable();
-            times[times.len() / 2].as_secs_f64()
-        })
-        .collect();
-    println!("{count} messages, {} bytes, {ROUNDS} rounds in turns, medians\n", input.len());
-    println!("| | wall time | messages/s | of the first | out of order | lines astray |\n|---|--:|--:|--:|--:|--:|");
-    for ((row, time), out) in rows.iter().zip(&medians).zip(&outputs) {
-        let Damage { out_of_order, astray } = damage(&input, out);
-        println!(
-            "| `{}` | {time:.3} s | {:.0} | {:.1} % | {out_of_order} | {astray} |",
-            row.name,
-            count as f64 / time,
-            100.0 * time / medians[0],
-        );
-    }
+    let median = |times: &mut Vec<Duration>| {
+        times.sort_unstable();
+        times[times.len() / 2].as_secs_f64()
+    };
+    let medians: Vec<f64> = times.iter_mut().map(median).collect();
+    let line = |row: &Row, time: f64| {
+        let rate = count as f64 / time;
+        format!("| `{}` | {time:.3} s | {rate:.0} | {:.1} % |", row.name, 100.0 * time / medians[0])
+    };
+    rows.iter().zip(&medians).zip(outputs).map(|((row, &time), out)| (out, line(row, time))).collect()
 }
 
-fn rows(url: &str) -> Vec<Row> {
-    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/client.py");
-    let client = format!("python3 {}", client.display());
-    let bin = env!("CARGO_BIN_EXE_hamsift");
-    let mut rows = Vec::new();
-    let mut add = |name: &str, shell: String| rows.push(Row { name: name.to_owned(), shell });
-    if has("formail") {
-        add("formail -s client.py", format!("formail -s {client}"));
-        add("formail -n 4 -s client.py", format!("formail -n 4 -s {client}"));
-        if has("sb_cclient") {
-            add("formail -s sb_cclient", "formail -s sb_cclient".to_owned());
-            add("formail -n 4 -s sb_cclient", "formail -n 4 -s sb_cclient".to_owned());
-        } else {
+fn message(size: usize) -> Vec<u8> {
+    let mut text =
+        b"From: Alice <a@example.org>\nTo: bob@example.net\nSubject: x\nMessage-ID: <1@example.org>\n\n".to_vec();
+    let line = b"The quick brown fox jumps over the lazy dog, and so on for seventy columns\n";
+    text.extend(line.iter().cycle().take(size - text.len() - 1));
+    text.push(b'\n');
+    text
+}
+
+/// The programs that are there, and how they are started.
+struct Clients {
+    url: String,
+    python: String,
+    script: String,
+    formail: bool,
+    compiled: bool,
+    hamsift: &'static str,
+}
+
+impl Clients {
+    fn find(url: &str) -> Clients {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/client.py");
+        let (formail, compiled) = (has("formail"), has("sb_cclient"));
+        if !formail {
+            println!("(no formail: its rows are left out)");
+        }
+        if !compiled {
             println!("(no sb_cclient on PATH: its rows are left out)");
         }
-        add("formail -n 4 -s hamsift pipe", format!("formail -n 4 -s {bin} pipe -s {url}"));
-    } else {
-        println!("(no formail: its rows are left out)");
+        // `python3` itself may be a script that looks for the right one.
+        let python =
+            Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().expect("python3");
+        Clients {
+            url: url.to_owned(),
+            python: String::from_utf8_lossy(&python.stdout).trim().to_owned(),
+            script: script.display().to_string(),
+            formail,
+            compiled,
+            hamsift: env!("CARGO_BIN_EXE_hamsift"),
+        }
     }
-    for parallel in [1, 4, 16] {
-        let options = format!("filter -n {parallel}");
-        add(&format!("hamsift {options}"), format!("{bin} {options} -q -s {url}"));
+
+    /// Programs for one message each.
+    fn single(&self) -> Vec<(&'static str, String)> {
+        let Clients { url, python, script, hamsift, .. } = self;
+        let mut clients = vec![
+            ("client.py", format!("{python} {script}")),
+            ("python3 -S client.py", { format!("{python} -S {script}") }),
+        ];
+        if self.compiled {
+            clients.push(("sb_cclient", "sb_cclient".to_owned()));
+        }
+        clients.push(("hamsift pipe", format!("{hamsift} pipe -s {url}")));
+        clients
     }
-    rows
+
+    fn of_mailbox(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for (name, client) in self.single().into_iter().filter(|_| self.formail) {
+            for formail in ["formail -s", "formail -n 4 -s"] {
+                rows.push(Row { name: format!("{formail} {name}"), shell: format!("{formail} {client}") });
+            }
+        }
+        rows.extend([1, 4, 16].map(|parallel| self.filter(parallel, "")));
+        rows
+    }
+
+    fn of_message(&self, many: &Path) -> Vec<Row> {
+        let again = |(name, client): (&str, String)| Row {
+            name: format!("{name}, a process each"),
+            shell: format!("i=0; while [ $i -lt {TIMES} ]; do {client} < \"$ONE\"; i=$((i+1)); done"),
+        };
+        let mut rows: Vec<_> = self.single().into_iter().map(again).collect();
+        let Clients { python, script, .. } = self;
+        rows.push(Row { name: "client.py, one process".to_owned(), shell: format!("{python} {script} {TIMES}") });
+        rows.extend([1, 4, 16].map(|parallel| self.filter(parallel, &many.display().to_string())));
+        rows
+    }
+
+    fn filter(&self, parallel: usize, mbox: &str) -> Row {
+        let Clients { url, hamsift, .. } = self;
+        let shell = format!("{hamsift} filter -n {parallel} -q -s {url} {mbox}");
+        Row { name: format!("hamsift filter -n {parallel}"), shell }
+    }
 }
 
 fn has(program: &str) -> bool {
@@ -86,13 +165,13 @@ fn has(program: &str) -> bool {
     found.is_ok_and(|status| status.success())
 }
 
-fn run(shell: &str, mbox: &Path, url: &str) -> (Duration, Vec<u8>) {
+fn run(shell: &str, input: &Path, url: &str) -> (Duration, Vec<u8>) {
     let start = std::time::Instant::now();
-    let input = std::fs::File::open(mbox).expect("the mailbox");
     let out = Command::new("sh")
         .args(["-c", shell])
         .env("SB_URL", url)
-        .stdin(input)
+        .env("ONE", input)
+        .stdin(std::fs::File::open(input).expect("the input"))
         .stderr(Stdio::inherit())
         .output()
         .expect("sh");

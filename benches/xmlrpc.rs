@@ -9,6 +9,7 @@ use std::hint::black_box;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use hamsift::encode::Encoder;
 use hamsift::xmlrpc::{Limits, Value, call_message, decode_call, decode_response};
 
 const SIZES: [usize; 4] = [500, 5_000, 30_000, 1_000_000];
@@ -36,12 +37,12 @@ fn encode(c: &mut Criterion) {
     let mut group = c.benchmark_group("call_message");
     for len in SIZES {
         let message = message(len);
-        let mut out = Vec::new();
+        let mut out = Encoder::default();
         group.throughput(Throughput::Bytes(len as u64));
         group.bench_function(len.to_string(), |b| {
             b.iter(|| {
                 call_message("filter", black_box(&message), &mut out);
-                out.len()
+                out.as_slice().len()
             });
         });
     }
@@ -71,15 +72,15 @@ fn decode(c: &mut Criterion) {
 }
 
 fn serve(c: &mut Criterion) {
-    let mut call = Vec::new();
+    let mut call = Encoder::default();
     call_message("filter", &message(5_000), &mut call);
-    c.bench_function("decode_call/5000", |b| b.iter(|| decode_call(black_box(&call), &Limits::default())));
+    c.bench_function("decode_call/5000", |b| b.iter(|| decode_call(black_box(call.as_slice()), &Limits::default())));
     let answer = Value::Base64(message(5_000));
-    let mut out = Vec::new();
+    let mut out = Encoder::default();
     c.bench_function("response/5000", |b| {
         b.iter(|| {
             hamsift::xmlrpc::response(black_box(&answer), &mut out);
-            out.len()
+            out.as_slice().len()
         });
     });
 }

@@ -7,6 +7,7 @@ pub mod cli;
 pub mod cmd;
 pub mod config;
 pub mod deliver;
+pub mod encode;
 pub mod engine;
 pub mod eval;
 pub mod exit;

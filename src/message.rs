@@ -7,13 +7,14 @@
 //! because a broken line stands above it.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
 use std::ops::Range;
 
 use memchr::{memchr, memmem, memrchr};
 
+mod edits;
 mod strip;
 
+pub use edits::Edits;
 pub use strip::Stripper;
 
 /// The prefix of the names of all fields that are ours, in any case of letters.
@@ -72,6 +73,15 @@ pub struct Field<'a> {
     pub value: &'a [u8],
     /// Where the field lies in the message, with continuation lines and line end.
     pub range: Range<usize>,
+}
+
+/// A field to be added.
+#[derive(Clone, Copy, Debug)]
+pub struct NewField<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// What stands behind the name, with each fold as an LF and the blanks after it.
+    pub value: &'a [u8],
 }
 
 /// What a header line is.
@@ -193,8 +203,20 @@ impl<'a> Message<'a> {
 
     /// The fields of the strict header block, in order.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
-        let bytes = &self.bytes[..self.header_end];
-        let mut at = self.envelope;
+        self.fields_of(self.envelope..self.header_end)
+    }
+
+    /// Those of them that are ours, without a look at the others.
+    pub fn our_fields(&self) -> impl Iterator<Item = Field<'a>> {
+        let end = self.header_end;
+        let ours = self.ours.iter().take_while(move |range| range.start < end);
+        ours.flat_map(move |range| self.fields_of(range.start..range.end.min(end)))
+    }
+
+    /// The fields in these lines.
+    fn fields_of(&self, lines: Range<usize>) -> impl Iterator<Item = Field<'a>> + use<'a> {
+        let bytes = &self.bytes[..lines.end];
+        let mut at = lines.start;
         std::iter::from_fn(move || {
             while at < bytes.len() {
                 let (start, mut end) = (at, line_end(bytes, at));
@@ -248,44 +270,43 @@ impl<'a> Message<'a> {
             && (names_daemon(self.envelope()) || self.field("From").is_some_and(|field| names_daemon(field.value)))
     }
 
-    /// The edits that take all fields of ours out.
-    pub fn without_ours(&self) -> Vec<Edit> {
-        self.ours.iter().map(|range| Edit { range: range.clone(), text: Vec::new() }).collect()
+    /// The message without fields of ours.
+    pub fn without_ours(&self) -> Cow<'a, [u8]> {
+        if !self.has_ours() {
+            return self.bytes.into();
+        }
+        let mut edits = Edits::default();
+        self.cut_ours(&mut edits);
+        edits.applied(self.bytes).into()
     }
 
-    /// The edits that rename all fields of ours to `X-Old-…`.
-    pub fn with_ours_renamed(&self) -> Vec<Edit> {
-        let mut edits = Vec::new();
+    /// Takes all fields of ours out. `edits` is empty before.
+    pub fn cut_ours(&self, edits: &mut Edits) {
+        self.ours.iter().for_each(|range| edits.replace(range.clone(), &[]));
+    }
+
+    /// Renames all fields of ours to `X-Old-…`. `edits` is empty before.
+    pub fn rename_ours(&self, edits: &mut Edits) {
         for range in &self.ours {
             let mut at = range.start;
             while at < range.end {
                 // The first range may begin with the newline before its field.
                 let line = &self.bytes[at..line_end(self.bytes, at)];
                 if !matches!(line.first(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
-                    edits.push(Edit { range: at..at + renamed_prefix(line), text: b"X-Old-".to_vec() });
+                    edits.replace(at..at + renamed_prefix(line), b"X-Old-");
                 }
                 at += line.len();
             }
         }
-        edits
     }
 
-    /// Adds the edit that puts `fields` (`NAME: VALUE` each, without line ends) at the end of the header block, in the
-    /// line ending of the line before. Where the header block ends at the end of the message without a newline, one
-    /// goes before the added line and none after it.
-    pub fn insert_fields<'t>(&self, edits: &mut Vec<Edit>, fields: impl IntoIterator<Item = &'t [u8]>) {
+    /// Puts `fields` at the end of the header block, in the line ending of the line before. Where the header block ends
+    /// at the end of the message without a newline, one goes before the added line and none after it.
+    pub fn insert_fields<'t>(&self, edits: &mut Edits, fields: impl IntoIterator<Item = NewField<'t>>) {
         let at = self.header_end;
         // The lines around as they will be written: a removed field's line end is not the one to follow.
-        let cuts = || edits.iter().filter(|edit| edit.text.is_empty()).map(|edit| edit.range.clone());
-        let before: Cow<'_, [u8]> = match cuts().next() {
-            None => self.bytes[..at].into(),
-            Some(_) => {
-                let before = cuts().filter(|cut| cut.start < at).map(|cut| cut.start..cut.end.min(at));
-                let edits: Vec<_> = before.map(|range| Edit { range, text: Vec::new() }).collect();
-                edited(&self.bytes[..at], &edits).into()
-            }
-        };
-        let next_cut = cuts().map(|cut| cut.start).find(|&start| start >= at).unwrap_or(self.bytes.len());
+        let before = edits.applied_before(at, self.bytes);
+        let next_cut = edits.next_cut(at).unwrap_or(self.bytes.len());
         let open = !before.is_empty() && Eol::at_end_of(&before).is_none();
         let eol = Eol::at_end_of(&before)
             .or_else(|| memrchr(b'\n', &before).and_then(|lf| Eol::at_end_of(&before[..=lf])))
@@ -294,18 +315,19 @@ impl<'a> Message<'a> {
         // After a line that was cut behind its CR a lone LF would complete that line end, and taking the field out
         // again would take the CR with it.
         let eol = if open && before.ends_with(b"\r") { Eol::CrLf } else { eol };
-        let mut text = Vec::new();
-        for field in fields {
-            if open {
-                text.extend_from_slice(eol.bytes());
+        edits.insert(at, |text| {
+            for field in fields {
+                if open {
+                    text.extend_from_slice(eol.bytes());
+                }
+                text.extend_from_slice(field.name);
+                text.extend_from_slice(b": ");
+                push_with_folds(text, field.value, eol);
+                if !open {
+                    text.extend_from_slice(eol.bytes());
+                }
             }
-            push_with_folds(&mut text, field, eol);
-            if !open {
-                text.extend_from_slice(eol.bytes());
-            }
-        }
-        let place = edits.partition_point(|edit| edit.range.start < at);
-        edits.insert(place, Edit { range: at..at, text });
+        });
     }
 }
 
@@ -347,42 +369,6 @@ pub fn clean_value(value: &[u8]) -> Vec<u8> {
         at += eol.max(1);
     }
     out
-}
-
-/// A change of one place: `range` of the original is replaced by `text`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edit {
-    /// The bytes that go; empty for an insertion.
-    pub range: Range<usize>,
-    /// The bytes that come.
-    pub text: Vec<u8>,
-}
-
-/// Writes `bytes` with `edits` (sorted, not overlapping) applied.
-pub fn write_edited(bytes: &[u8], edits: &[Edit], out: &mut impl Write) -> io::Result<()> {
-    let mut at = 0;
-    for edit in edits {
-        // An insertion inside a removed range, where a removed field reaches over the end of the header block.
-        if edit.range.start > at {
-            out.write_all(&bytes[at..edit.range.start])?;
-        }
-        out.write_all(&edit.text)?;
-        at = at.max(edit.range.end);
-    }
-    out.write_all(&bytes[at..])
-}
-
-/// `bytes` with `edits` applied.
-pub fn edited(bytes: &[u8], edits: &[Edit]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len() + edits.iter().map(|edit| edit.text.len()).sum::<usize>());
-    // Writing into a Vec cannot fail.
-    let _ = write_edited(bytes, edits, &mut out);
-    out
-}
-
-/// How many bytes longer or shorter `edits` make a message.
-pub fn growth(edits: &[Edit]) -> i64 {
-    edits.iter().map(|edit| edit.text.len() as i64 - edit.range.len() as i64).sum()
 }
 
 /// Whether `bytes` is empty or ends in an empty line, as the message before a From_ line must.

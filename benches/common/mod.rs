@@ -3,6 +3,8 @@
 // Each bench uses a part of it.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
+pub mod canned;
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -36,12 +38,12 @@ impl Server {
         std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         Server { url: format!("http://127.0.0.1:{}/RPC2", port.trim()), child: Some(child) }
     }
+}
 
-    /// Its address, `host:port`.
-    pub fn address(&self) -> &str {
-        let rest = self.url.strip_prefix("http://").expect("an http server");
-        rest.split('/').next().expect("never empty")
-    }
+/// The `host:port` of a URL.
+pub fn address(url: &str) -> &str {
+    let rest = url.strip_prefix("http://").expect("an http server");
+    rest.split('/').next().expect("never empty")
 }
 
 impl Drop for Server {

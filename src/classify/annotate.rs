@@ -1,7 +1,10 @@
 //! Grafting a verdict onto a message: the one place where bytes of a message change.
 
+use std::iter;
+
 use crate::classify::{Answer, answer};
-use crate::message::{self, Edit, Eol, Message};
+use crate::encode::{Encoding, Way};
+use crate::message::{self, Edits, Eol, Message, NewField};
 
 /// How much of a server's answer is taken over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,13 +42,31 @@ impl Default for Annotate {
     }
 }
 
-/// A message on its way out: bytes and the edits to write them with.
+/// What is grafted onto a message. Used again, it needs no new memory.
 #[derive(Debug, Default)]
-pub struct Edits {
+pub struct Graft {
     /// What replaces the message altogether (`--apply message`).
-    pub instead: Option<Vec<u8>>,
+    instead: Option<Vec<u8>>,
     /// Changes to the message, or to what replaces it.
-    pub edits: Vec<Edit>,
+    edits: Edits,
+}
+
+impl Graft {
+    /// Forgets all and keeps the room.
+    pub fn clear(&mut self) {
+        self.instead = None;
+        self.edits.clear();
+    }
+
+    /// Writes the message with the graft.
+    pub fn apply<W: Way>(&self, message: &[u8], out: &mut Encoding<W>) {
+        self.edits.apply(self.instead.as_deref().unwrap_or(message), out);
+    }
+
+    /// The message with the graft.
+    pub fn applied(&self, message: &[u8]) -> Vec<u8> {
+        self.edits.applied(self.instead.as_deref().unwrap_or(message))
+    }
 }
 
 impl Annotate {
@@ -54,35 +75,38 @@ impl Annotate {
         Message::parse(bytes, &self.header)
     }
 
-    /// What is done to a message that gets no verdict: forged fields go (or are renamed), all else stays.
-    pub fn unclassified(&self, message: &Message) -> Edits {
-        let edits = if self.keep_forged { message.with_ours_renamed() } else { message.without_ours() };
-        Edits { instead: None, edits }
+    /// What is done to a message that gets no verdict: forged fields go (or are renamed), all else stays. What `graft`
+    /// held before is forgotten.
+    pub fn unclassified(&self, message: &Message, graft: &mut Graft) {
+        graft.clear();
+        if self.keep_forged {
+            message.rename_ours(&mut graft.edits);
+        } else {
+            message.cut_ours(&mut graft.edits);
+        }
     }
 
-    /// What is done to a message that gets a verdict.
-    pub fn classified(&self, message: &Message, answer: &Answer) -> Edits {
-        let verdict = format!("{}: {}", self.header, answer.verdict.text);
-        let fields = || [verdict.as_bytes()].into_iter().chain(answer.fields.iter().map(Vec::as_slice));
-        match (self.apply, &answer.message) {
-            (Apply::Message, Some(theirs)) => {
-                let text = self.enclosed_like(message, theirs);
-                let new = self.parse(&text);
-                let mut edits = new.without_ours();
-                new.insert_fields(&mut edits, fields());
-                Edits { edits, instead: Some(text) }
-            }
-            (apply, theirs) => {
-                let Edits { mut edits, .. } = self.unclassified(message);
-                if let (Apply::Subject, Some(theirs)) = (apply, theirs)
-                    && let Some(edit) = subject_edit(message, theirs)
-                {
-                    edits.insert(edits.partition_point(|other| other.range.start < edit.range.start), edit);
-                }
-                message.insert_fields(&mut edits, fields());
-                Edits { instead: None, edits }
-            }
+    /// What is done to a message that gets a verdict. What `graft` held before is forgotten.
+    pub fn classified(&self, message: &Message, answer: &Answer, graft: &mut Graft) {
+        let verdict = NewField { name: self.header.as_bytes(), value: answer.verdict.text.as_bytes() };
+        let others = answer.fields.iter().map(|(name, value)| NewField { name, value });
+        let fields = iter::once(verdict).chain(others);
+        if let (Apply::Message, Some(theirs)) = (self.apply, &answer.message) {
+            graft.clear();
+            let text = self.enclosed_like(message, theirs);
+            let new = self.parse(&text);
+            new.cut_ours(&mut graft.edits);
+            new.insert_fields(&mut graft.edits, fields);
+            graft.instead = Some(text);
+            return;
         }
+        self.unclassified(message, graft);
+        if let (Apply::Subject, Some(theirs)) = (self.apply, &answer.message)
+            && let Some((at, tag)) = subject_tag(message, theirs)
+        {
+            graft.edits.replace(at..at, &tag);
+        }
+        message.insert_fields(&mut graft.edits, fields);
     }
 
     /// The server's message in the place of the original: under the original's From_ line, with lines that would begin
@@ -106,9 +130,9 @@ impl Annotate {
     }
 }
 
-/// The edit that takes over a tag the server has put before the Subject, if it has. A message without a Subject gets
+/// A tag that the server has put before the Subject, if it has, and where it goes. A message without a Subject gets
 /// none, and one that carries the tag already is left alone.
-fn subject_edit(message: &Message, theirs: &[u8]) -> Option<Edit> {
+fn subject_tag(message: &Message, theirs: &[u8]) -> Option<(usize, Vec<u8>)> {
     let field = message.field("Subject")?;
     let old = message::clean_value(field.value);
     let (old, new) = (squeezed(&old), squeezed(&answer::subject(theirs)?));
@@ -118,7 +142,7 @@ fn subject_edit(message: &Message, theirs: &[u8]) -> Option<Edit> {
     }
     let blanks = field.value.iter().take_while(|&&byte| matches!(byte, b' ' | b'\t')).count();
     let at = field.range.end - field.value.len() + blanks;
-    Some(Edit { range: at..at, text: tag.to_vec() })
+    Some((at, tag.to_vec()))
 }
 
 /// The text with each run of white space as one blank: what is left of a Subject after it was folded anew.
@@ -175,9 +199,9 @@ mod tests {
 
     fn applied(apply: Apply, ours: &str, theirs: &str) -> String {
         let annotate = Annotate { apply, ..Annotate::default() };
-        let Edits { instead, edits } = annotate.classified(&annotate.parse(ours.as_bytes()), &answer(theirs));
-        let bytes = message::edited(instead.as_deref().unwrap_or(ours.as_bytes()), &edits);
-        String::from_utf8(bytes).expect("text")
+        let mut graft = Graft::default();
+        annotate.classified(&annotate.parse(ours.as_bytes()), &answer(theirs), &mut graft);
+        String::from_utf8(graft.applied(ours.as_bytes())).expect("text")
     }
 
     #[test]

@@ -7,22 +7,25 @@ use crate::verdict::Verdict;
 /// SpamBayes's own name for the field that carries the verdict.
 pub(super) const CLASSIFICATION: &str = "X-Spambayes-Classification";
 
-/// The verdict and the other fields of ours (`NAME: VALUE`) in a message as a server gave it back. `header` is what
+/// The verdict and the other fields of ours in a message as a server gave it back. `header` is what
 /// the field with the verdict may be called besides [`CLASSIFICATION`]. `None` where there is no verdict.
-pub(super) fn take(answer: &[u8], header: &str) -> Option<(Verdict, Vec<Vec<u8>>)> {
+pub(super) fn take(answer: &[u8], header: &str) -> Option<(Verdict, Vec<super::Field>)> {
     let is_verdict = |name: &[u8]| {
         name.eq_ignore_ascii_case(CLASSIFICATION.as_bytes()) || name.eq_ignore_ascii_case(header.as_bytes())
     };
     let message = Message::parse(answer, header);
     let read = |value: &[u8]| Verdict::parse(&String::from_utf8_lossy(&unfolded(&message::clean_value(value))));
     // The last one: the server adds its own behind whatever its parser made of the sender's.
-    let ours: Vec<Field> = message.fields().filter(|field| message::is_ours(field.name, header)).collect();
+    let ours: Vec<Field> = message.our_fields().collect();
     let Some(found) = ours.iter().rfind(|field| is_verdict(field.name)) else {
         return misplaced(answer, is_verdict).and_then(read).map(|verdict| (verdict, Vec::new()));
     };
     let others = ours.iter().filter(|field| !is_verdict(field.name));
-    let line = |field: &Field| [field.name, b": ", message::clean_value(field.value).trim_ascii_start()].concat();
-    Some((read(found.value)?, others.map(line).collect()))
+    let owned = |field: &Field| {
+        let value = message::clean_value(field.value);
+        (field.name.to_vec(), value.trim_ascii_start().to_vec())
+    };
+    Some((read(found.value)?, others.map(owned).collect()))
 }
 
 /// The last verdict above the first empty line: where a line that is no field ends the header block for us, some
@@ -53,8 +56,9 @@ mod tests {
     use super::*;
 
     fn taken(answer: &str) -> Option<(String, Vec<String>)> {
+        let lossy = String::from_utf8_lossy;
         let (verdict, fields) = take(answer.as_bytes(), "X-Junk")?;
-        Some((verdict.text, fields.into_iter().map(|f| String::from_utf8_lossy(&f).into_owned()).collect()))
+        Some((verdict.text, fields.iter().map(|(name, value)| format!("{}: {}", lossy(name), lossy(value))).collect()))
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Answer, Classifier, Refusal, Usage};
+use super::{Answer, Classifier, Field, Refusal, Usage};
 use crate::engine::store::{Store, StoreError};
 use crate::engine::{self, Memory, Options, TokenSet, Tokens, Totals};
 use crate::verdict::{Cutoffs, Verdict};
@@ -207,10 +207,11 @@ impl Classifier for Local {
 
 /// The field with the evidence: one line if that may be, else folded behind `;` as the original folds it. A clue longer
 /// than a line stays whole.
-pub fn evidence_field(name: &str, evidence: &[u8]) -> Vec<u8> {
+pub fn evidence_field(name: &str, evidence: &[u8]) -> Field {
     let mut field = [name.as_bytes(), b": ", evidence].concat();
+    let value = name.len() + 2;
     if field.len() <= LONGEST_LINE {
-        return field;
+        return (name.into(), evidence.to_vec());
     }
     let (mut start, mut last) = (0, None);
     for at in memchr::memmem::find_iter(&field.clone(), b"; ") {
@@ -229,7 +230,8 @@ pub fn evidence_field(name: &str, evidence: &[u8]) -> Vec<u8> {
         field[fold] = b'\n';
     }
     // The blank that became a line end is followed by a tab, which `replace` cannot do for bytes.
-    field.split(|&byte| byte == b'\n').collect::<Vec<_>>().join(&b"\n\t"[..])
+    let lines: Vec<_> = field[value..].split(|&byte| byte == b'\n').collect();
+    (name.into(), lines.join(&b"\n\t"[..]))
 }
 
 /// Numbers for sets of words, all different in this process.
@@ -363,15 +365,15 @@ mod tests {
 
     #[test]
     fn evidence_is_folded_only_where_it_must_be() {
+        let shown = |(name, value): &Field| String::from_utf8([name, &b": "[..], value].concat()).expect("text");
         let config = LocalConfig { evidence: true, ..LocalConfig::default() };
         let local = Local::trained(learned(&[("garden", false), ("casino", true)]), config);
         let answer = local.classify(b"A: 1\n\ngarden\n").expect("a verdict");
-        let field = String::from_utf8(answer.fields.concat()).expect("text");
+        let field = shown(&answer.fields[0]);
         assert_eq!(field, "X-Spambayes-Evidence: '*H*': 0.84; '*S*': 0.16; 'garden': 0.16");
         for (clues, length) in [(100, 5), (100, 70), (3, 1000), (200, 77)] {
             let evidence = vec!["x".repeat(length); clues].join("; ");
-            let field = evidence_field(EVIDENCE, evidence.as_bytes());
-            let field = String::from_utf8(field).expect("text");
+            let field = shown(&evidence_field(EVIDENCE, evidence.as_bytes()));
             assert_eq!(field.replace("\n\t", " "), format!("X-Spambayes-Evidence: {evidence}"));
             let folded = field.split('\n').count() > 1;
             assert_eq!(folded, 22 + evidence.len() > LONGEST_LINE);

@@ -60,8 +60,8 @@ impl Default for Strain {
 pub struct Answer {
     /// The verdict.
     pub verdict: Verdict,
-    /// More fields of ours from the answer, as `NAME: VALUE`, folds written with LF.
-    pub fields: Vec<Vec<u8>>,
+    /// More fields of ours from the answer, names and values, each fold of a value written as an LF and blanks.
+    pub fields: Vec<Field>,
     /// The whole message as the server gave it back, where it gave one and it was asked for.
     pub message: Option<Vec<u8>>,
     /// How it was asked for.
@@ -71,6 +71,9 @@ pub struct Answer {
     /// How long the whole call took, repeats included.
     pub took: Duration,
 }
+
+/// Name and value of a field.
+pub type Field = (Vec<u8>, Vec<u8>);
 
 /// Why there is no verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::classify::health::{Health, Outlook};
 use crate::classify::method::{Choice, Method, Turn};
 use crate::classify::{Answer, Classifier, Refusal, ServerUsage, Strain, Usage, answer};
+use crate::encode::Encoder;
 use crate::http::{self, Endpoint, Pool, PoolConfig};
 use crate::verdict::{Cutoffs, Verdict};
 use crate::xmlrpc::{self, Response, Value};
@@ -205,9 +206,9 @@ impl Remote {
         let limit = ANSWER_ROOM + 2 * message.len();
         let reply = REQUEST.with_borrow_mut(|request| {
             xmlrpc::call_message(method.name(), message, request);
-            let reply = server.pool.post(request, limit, deadline);
+            let reply = server.pool.post(request.as_slice(), limit, deadline);
             if request.capacity() > KEPT_REQUEST {
-                *request = Vec::new();
+                *request = Encoder::default();
             }
             reply
         });
@@ -248,7 +249,7 @@ impl Remote {
 const KEPT_REQUEST: usize = 4 << 20;
 
 thread_local! {
-    static REQUEST: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static REQUEST: RefCell<Encoder> = RefCell::default();
 }
 
 /// The value that an HTTP answer holds.

@@ -14,7 +14,7 @@ use crate::cli::{ApplyArg, ClassifierArgs, EngineArgs, MOST_PARALLEL, MethodArg,
 use crate::engine::Options;
 use crate::exit::{Exit, Failure};
 use crate::http::Endpoint;
-use crate::message::{self, Message};
+use crate::message::Message;
 use crate::pipeline::Threads;
 use crate::report::Teller;
 use crate::training::{self, Bad, Found, Learner, Sample, TrainingError};
@@ -178,15 +178,13 @@ fn open_for_one(args: &ClassifierArgs, samples: &SampleArgs) -> anyhow::Result<A
 pub(super) fn one_verdict(
     args: &ClassifierArgs,
     samples: &SampleArgs,
-    input: &[u8],
     message: &Message,
     teller: &Teller,
 ) -> Result<Answer, String> {
     let classify = || {
         let classifier = open_for_one(args, samples).map_err(|error| format!("{error:#}"))?;
         tell(args, samples, teller);
-        let cleaned = message.has_ours().then(|| message::edited(input, &message.without_ours()));
-        let answer = classifier.classify(cleaned.as_deref().unwrap_or(input));
+        let answer = classifier.classify(&message.without_ours());
         // A mail log has no use for the same note with every message.
         classifier.notes().iter().for_each(|note| teller.detail(note));
         answer.map_err(|refusal| match refusal.server {

@@ -6,10 +6,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 
 use super::classifier;
-use crate::classify::annotate::{Annotate, Edits};
+use crate::classify::annotate::{Annotate, Graft};
 use crate::cli::{OnErrorArg, PipeArgs};
 use crate::exit::Exit;
-use crate::message;
 use crate::report::Teller;
 use crate::verdict::Class;
 
@@ -31,25 +30,27 @@ pub(super) fn run(args: PipeArgs) -> anyhow::Result<Exit> {
     if too_large {
         teller.note(&format!("not classified: larger than --max-size {}", args.classifier.max_size));
     }
-    let (class, Edits { instead, edits }) = if message.is_bare() || too_large {
-        (None, annotate.unclassified(&message))
+    let mut graft = Graft::default();
+    annotate.unclassified(&message, &mut graft);
+    let class = if message.is_bare() || too_large {
+        None
     } else {
-        match classifier::one_verdict(&args.classifier, &args.samples, &input, &message, &teller) {
+        match classifier::one_verdict(&args.classifier, &args.samples, &message, &teller) {
             Ok(answer) => {
                 teller.detail(&format!("{}, {:.1} ms", answer.verdict.text, answer.took.as_secs_f64() * 1000.0));
-                (Some(answer.verdict.class), annotate.classified(&message, &answer))
+                annotate.classified(&message, &answer, &mut graft);
+                Some(answer.verdict.class)
             }
             Err(text) => {
                 teller.error(&format!("not classified: {text}"));
                 if args.on_error == OnErrorArg::Tempfail {
                     return Ok(Exit::TempFail);
                 }
-                (None, annotate.unclassified(&message))
+                None
             }
         }
     };
-    let text = instead.as_deref().unwrap_or(&input);
-    if let Err(error) = write_out(&message::edited(text, &edits)) {
+    if let Err(error) = write_out(&graft.applied(&input)) {
         teller.error(&format!("cannot write the message: {error}"));
         return Ok(if error.kind() == io::ErrorKind::BrokenPipe { Exit::TempFail } else { Exit::Io });
     }

@@ -154,8 +154,7 @@ fn score(scorer: &Scorer, header: &str, bytes: &[u8]) -> Outcome {
     if message.is_bare() {
         return (id, Fate::Skipped);
     }
-    let cleaned = message.has_ours().then(|| message::edited(bytes, &message.without_ours()));
-    let fate = match scorer.score(cleaned.as_deref().unwrap_or(bytes)) {
+    let fate = match scorer.score(&message.without_ours()) {
         Ok((verdict, clues)) => Fate::Scored(verdict, clues),
         Err(refusal) => Fate::Unclassified(refusal),
     };

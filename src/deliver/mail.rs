@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use super::sender::Sender;
 use crate::mbox::is_dated;
 use crate::mbox::write::Quoter;
-use crate::message::{self, Edit, Eol, Message, clean_value};
+use crate::message::{self, Edits, Eol, Message, clean_value};
 
 /// A message, as it came and with what is known of its sender.
 #[derive(Debug)]
@@ -78,8 +78,9 @@ impl<'a> Mail<'a> {
         let eol = memchr::memchr(b'\n', self.text).and_then(|lf| Eol::at_end_of(&self.text[..=lf])).unwrap_or(Eol::Lf);
         let lengths = Message::parse(self.text, "").fields();
         let lengths = lengths.filter(|field| field.name.eq_ignore_ascii_case(b"Content-Length"));
-        let edits: Vec<_> = lengths.map(|field| Edit { range: field.range, text: Vec::new() }).collect();
-        let cut = (!edits.is_empty()).then(|| message::edited(self.text, &edits));
+        let mut edits = Edits::default();
+        lengths.for_each(|field| edits.replace(field.range, &[]));
+        let cut = (!edits.is_empty()).then(|| edits.applied(self.text));
         let mut out = Vec::with_capacity(self.text.len() + self.from_line.len() + 256);
         out.extend_from_slice(&self.from_line);
         out.extend_from_slice(eol.bytes());

@@ -8,6 +8,11 @@ use super::options::Options;
 /// The value of `X-Spambayes-Evidence` for these clues, on one line: each word as Python 2's `repr` shows it, and its
 /// probability with two digits. Printable ASCII whatever the words are.
 pub fn evidence(clues: &[Clue<'_>], options: &Options) -> Vec<u8> {
+    evidence_joined(clues, "; ", options).into_bytes()
+}
+
+/// The same with something else between the clues.
+pub fn evidence_joined(clues: &[Clue<'_>], separator: &str, options: &Options) -> String {
     let mut text = String::new();
     let cutoff = options.clue_mailheader_cutoff;
     for clue in clues {
@@ -16,13 +21,13 @@ pub fn evidence(clues: &[Clue<'_>], options: &Options) -> Vec<u8> {
             continue;
         }
         if !text.is_empty() {
-            text.push_str("; ");
+            text.push_str(separator);
         }
         quote(clue.word, clue.unicode, &mut text);
         // Writing to a string cannot fail.
         let _ = write!(text, ": {:.2}", clue.probability);
     }
-    text.into_bytes()
+    text
 }
 
 /// A word as Python 2's `repr` shows it, quotes and all. Printable ASCII whatever the word is.

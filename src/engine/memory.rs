@@ -21,7 +21,12 @@ pub struct Underflow;
 impl Memory {
     /// An untrained database.
     pub fn new() -> Self {
-        Memory { words: Words::new(), counts: Vec::new(), totals: Totals::default() }
+        Self::with_capacity(0)
+    }
+
+    /// An untrained database with room for so many words.
+    pub fn with_capacity(words: usize) -> Self {
+        Memory { words: Words::with_capacity(words), counts: Vec::with_capacity(words), totals: Totals::default() }
     }
 
     /// Learns one message.

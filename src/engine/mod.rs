@@ -42,7 +42,7 @@ mod words;
 mod tests;
 
 pub use bayes::{Clue, Counts, Score, Tokens, Totals, clues, score};
-pub use evidence::{evidence, quoted};
+pub use evidence::{evidence, evidence_joined, quoted};
 pub use memory::{Memory, Underflow};
 pub use options::{OptionError, Options};
 pub use tokenizer::{Tokenizer, tokenize};

@@ -66,12 +66,18 @@ const FEWEST_SLOTS: usize = 1024;
 
 impl Words {
     pub(super) fn new() -> Self {
+        Self::with_capacity(0)
+    }
+
+    /// A table that does not have to grow for so many words.
+    pub(super) fn with_capacity(words: usize) -> Self {
+        let slots = (words * 4 / 3 + 1).next_power_of_two().max(FEWEST_SLOTS);
         Words {
             key: *KEY.get_or_init(new_key),
             bytes: Vec::new(),
-            ends: Vec::new(),
-            hashes: Vec::new(),
-            slots: vec![0; FEWEST_SLOTS],
+            ends: Vec::with_capacity(words),
+            hashes: Vec::with_capacity(words),
+            slots: vec![0; slots],
         }
     }
 

@@ -8,14 +8,15 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::event::PollFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use ureq::Error;
 use ureq::unversioned::transport::{Buffers, NextTimeout, Transport};
 
 use super::buffers::Wire;
 use super::line::{LineState, Trouble};
-use super::wait::Waiter;
+use super::wait::{NAP, Waiter};
 
 /// No SIGPIPE from a closed connection, whatever the program has set for its standard output. (Apple has no such flag;
 /// there the default of Rust programs, which ignore the signal, has to do.)
@@ -43,11 +44,13 @@ pub(super) struct Socket {
     wire: Wire,
     /// The other side takes nothing more; an answer may still be there to be read.
     deaf: bool,
+    /// Whether reads without `DONTWAIT` wait, which the first of them arranges.
+    waits: Option<bool>,
 }
 
 impl Socket {
     pub(super) fn new(fd: Arc<OwnedFd>, waiter: Waiter) -> Self {
-        Self { fd, waiter, wire: Wire::default(), deaf: false }
+        Self { fd, waiter, wire: Wire::default(), deaf: false, waits: None }
     }
 
     fn line(&self) -> &LineState {
@@ -70,6 +73,21 @@ impl Socket {
         Ok(())
     }
 
+    /// How to read where there is nothing to read yet. A read that waits is one system call; to wait and then to read are
+    /// two, and are needed where the connection has to be looked after meanwhile.
+    fn wait_for_input(&mut self) -> Result<RecvFlags, Error> {
+        let until = self.line().lock().wait_until();
+        if self.waiter.may_nap(until) {
+            let fd = &self.fd;
+            let arrange = || ioctl_fionbio(fd, false).and_then(|()| set_socket_timeout(fd, Timeout::Recv, Some(NAP)));
+            if *self.waits.get_or_insert_with(|| arrange().is_ok()) {
+                return Ok(RecvFlags::empty());
+            }
+        }
+        self.wait(PollFlags::IN)?;
+        Ok(RecvFlags::DONTWAIT)
+    }
+
     fn wait(&self, what: PollFlags) -> Result<(), Error> {
         let until = self.line().lock().wait_until();
         if self.waiter.wait(&self.fd, what, until)? { Ok(()) } else { Err(self.line().fail(Trouble::Timeout)) }
@@ -90,15 +108,13 @@ impl Transport for Socket {
         let mut wait_first = !self.wire.pending().is_empty();
         self.flush()?;
         loop {
-            if std::mem::take(&mut wait_first) {
-                self.wait(PollFlags::IN)?;
-            }
+            let flags = if std::mem::take(&mut wait_first) { self.wait_for_input()? } else { RecvFlags::DONTWAIT };
             let room = self.wire.input_append_buf();
             if room.is_empty() {
                 // Reading nothing would look like the end of the answer.
                 return Err(self.line().fail(Trouble::Protocol("a line of it is too long")));
             }
-            match recv(&*self.fd, room, RecvFlags::DONTWAIT) {
+            match recv(&*self.fd, room, flags) {
                 // The reset was met while sending; here it only looks like a regular end.
                 Ok((0, _)) if self.deaf => return Err(self.line().fail(Trouble::Reset)),
                 Ok((read, _)) => {

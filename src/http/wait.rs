@@ -13,6 +13,9 @@ use super::line::{LineState, Trouble};
 /// How often a connection that was never answered looks whether it is starved.
 const GLANCE: Duration = Duration::from_millis(20);
 
+/// A read that waits by itself looks at the clock after this.
+pub(super) const NAP: Duration = Duration::from_secs(1);
+
 /// Waits for one connection, which the judge knows from the first attempt to connect until this is dropped.
 #[derive(Debug)]
 pub(super) struct Waiter {
@@ -37,6 +40,12 @@ impl Waiter {
 
     pub(super) fn line(&self) -> &LineState {
         &self.line
+    }
+
+    /// Whether there is nothing to do but wait, for [`NAP`] at least: the connection has answered before, so that it
+    /// cannot be starved.
+    pub(super) fn may_nap(&self, until: Instant) -> bool {
+        self.line.lock().answers() > 0 && until.saturating_duration_since(Instant::now()) > NAP
     }
 
     /// Waits until the socket is ready (true) or `until` is over (false).

@@ -1,8 +1,8 @@
-//! Writing an mbox: messages with their edits, the joint between two mailboxes, and From_ lines for text that has none.
+//! Writing an mbox: messages, the joint between two mailboxes, and From_ lines for text that has none.
 
 use std::io::{self, Write};
 
-use crate::message::{Edit, Eol, write_edited};
+use crate::message::Eol;
 
 /// Writes mailboxes one after the other and remembers how the text ends, so that the next From_ line can always be
 /// found again.
@@ -48,11 +48,6 @@ impl<W: Write> Writer<W> {
         let stays = first && self.written == 0;
         let text = if stays { text } else { text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text) };
         self.write_all(text)
-    }
-
-    /// Writes `bytes` with `edits` applied.
-    pub fn edited(&mut self, bytes: &[u8], edits: &[Edit]) -> io::Result<()> {
-        write_edited(bytes, edits, self)
     }
 
     /// Writes a message that has no From_ line of its own as an mbox message: a From_ line, the text with mboxrd

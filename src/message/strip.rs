@@ -5,12 +5,12 @@ use memchr::{memchr2, memrchr};
 use super::{LONGEST_NAME, Line, is_ours, line_end, line_kind, renamed_prefix};
 
 /// Takes fields of ours out of a message, or renames them to `X-Old-…`, by the rules of [`Message::parse`] and with the
-/// result of [`Message::without_ours`] or [`Message::with_ours_renamed`], but without holding it: no more than the
+/// result of [`Message::cut_ours`] or [`Message::rename_ours`], but without holding it: no more than the
 /// beginning of a line and one line end.
 ///
 /// [`Message::parse`]: super::Message::parse
-/// [`Message::without_ours`]: super::Message::without_ours
-/// [`Message::with_ours_renamed`]: super::Message::with_ours_renamed
+/// [`Message::cut_ours`]: super::Message::cut_ours
+/// [`Message::rename_ours`]: super::Message::rename_ours
 #[derive(Debug)]
 pub struct Stripper {
     header: String,
@@ -140,7 +140,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::tests::lines;
-    use super::super::{Message, edited};
+    use super::super::{Edits, Message};
     use super::*;
 
     const HEADER: &str = "X-Spambayes-Classification";
@@ -159,7 +159,13 @@ mod tests {
 
     fn whole(text: &[u8], rename: bool) -> Vec<u8> {
         let message = Message::parse(text, HEADER);
-        edited(text, &if rename { message.with_ours_renamed() } else { message.without_ours() })
+        let mut edits = Edits::default();
+        if rename {
+            message.rename_ours(&mut edits)
+        } else {
+            message.cut_ours(&mut edits)
+        }
+        edits.applied(text)
     }
 
     #[test]

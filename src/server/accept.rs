@@ -13,7 +13,8 @@ use tokio::time::{sleep, timeout};
 use super::Shared;
 use super::connection;
 use super::listen::Listener;
-use super::wire::Stream;
+use super::threads::Threads;
+use super::wire::Accepted;
 use crate::report::Teller;
 
 /// Files open besides connections: sockets that listen, the database, standard streams.
@@ -74,16 +75,20 @@ async fn make_room(shared: &Shared) {
 /// Accepts connections until the server is to stop. All of them hold `alive`.
 pub(super) async fn run(
     shared: Arc<Shared>,
+    threads: Arc<Threads>,
     listener: Listener,
     mut stop: watch::Receiver<bool>,
     alive: mpsc::Sender<()>,
 ) {
     let stopped = stop.clone();
-    let take = |stream: Stream, peer: Arc<str>| {
+    let take = |stream: Accepted, peer: Arc<str>| {
         let (open, alive, stop) = (Open::new(&shared), alive.clone(), stopped.clone());
         let shared = shared.clone();
-        tokio::spawn(async move {
-            connection::serve(shared, stream, peer, stop).await;
+        threads.give(async move {
+            // It can fail only where the system is out of memory.
+            if let Ok(stream) = stream.attach() {
+                connection::serve(shared, stream, peer, stop).await;
+            }
             drop((open, alive));
         });
     };

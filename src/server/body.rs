@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use flate2::read::MultiGzDecoder;
 use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::{Body as _, Bytes, Incoming};
 
 /// Room for bodies.
 #[derive(Debug)]
@@ -65,12 +65,12 @@ pub(super) enum BodyError {
 const FIRST_ROOM: usize = 1 << 20;
 
 /// Reads the whole body.
-pub(super) async fn read(body: &mut Incoming, most: usize, held: &mut Held) -> Result<Vec<u8>, BodyError> {
+pub(super) async fn read(body: &mut Incoming, most: usize, held: &mut Held) -> Result<Bytes, BodyError> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if expected > most {
         return Err(BodyError::TooLarge);
     }
-    let mut bytes = Vec::with_capacity(expected.min(FIRST_ROOM));
+    let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
         if data.len() > most - bytes.len() {
@@ -79,9 +79,16 @@ pub(super) async fn read(body: &mut Incoming, most: usize, held: &mut Held) -> R
         if !held.more(data.len()) {
             return Err(BodyError::NoRoom);
         }
+        if bytes.is_empty() && body.is_end_stream() {
+            // All of it in one piece, as most are: it stays where it was read to.
+            return Ok(data);
+        }
+        if bytes.is_empty() {
+            bytes.reserve_exact(expected.min(FIRST_ROOM));
+        }
         bytes.extend_from_slice(&data);
     }
-    Ok(bytes)
+    Ok(bytes.into())
 }
 
 /// Unpacks a body that came with gzip.

@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, Mode, flock};
 use tokio::net::{TcpListener, UnixListener};
 
 use super::ServeError;
-use super::wire::Stream;
+use super::wire::Accepted;
 
 /// The port of an address that has none: that of `sb_xmlrpcserver.py`.
 const DEFAULT_PORT: u16 = 65000;
@@ -26,18 +26,18 @@ pub(super) enum Listener {
 
 impl Listener {
     /// The next connection, and who it is from.
-    pub(super) async fn accept(&self) -> io::Result<(Stream, Arc<str>)> {
+    pub(super) async fn accept(&self) -> io::Result<(Accepted, Arc<str>)> {
         match self {
             Listener::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
                 // An answer is written whole, so there is nothing to wait for.
                 stream.set_nodelay(true)?;
-                Ok((Stream::Tcp(stream), peer.to_string().into()))
+                Ok((Accepted::Tcp(stream.into_std()?), peer.to_string().into()))
             }
             Listener::Unix(listener, _) => {
                 let (stream, _) = listener.accept().await?;
                 let uid = stream.peer_cred().map_or_else(|_| "?".to_owned(), |peer| peer.uid().to_string());
-                Ok((Stream::Unix(stream), format!("uid {uid}").into()))
+                Ok((Accepted::Unix(stream.into_std()?), format!("uid {uid}").into()))
             }
         }
     }

@@ -32,7 +32,7 @@ const fn training(name: &'static str, help: &'static str) -> Method {
 }
 
 /// All methods.
-pub(super) const METHODS: [Method; 15] = [
+pub(super) const METHODS: [Method; 16] = [
     method(
         "filter",
         "filter(msg[, header, spam_cutoff, ham_cutoff, debugheader, debug, train]): the message with its verdict in a header field",
@@ -47,6 +47,7 @@ pub(super) const METHODS: [Method; 15] = [
     training("untrain_spam", "untrain_spam(msg): forget a message; false if it was not known as spam"),
     training("untrain_from_header", "untrain_from_header(msg): forget a message as its X-Spambayes-Trained field says"),
     training("store", "store(): true; each training is on disk before it is answered"),
+    method("formatclues", "formatclues(clues[, sep]): the clues that score gives with evidence, as text"),
     method("system.listMethods", "system.listMethods(): the names of all methods"),
     method("system.methodHelp", "system.methodHelp(name): what a method does"),
     method("system.methodSignature", "system.methodSignature(name): signatures are not supported"),
@@ -96,6 +97,7 @@ impl Service {
             "filter" => self.filter(params(7)?, outcome),
             "score_and_filter" => self.score_and_filter(params(7)?, outcome),
             "score" => self.score(params(2)?, outcome),
+            "formatclues" => self.format_clues(params(2)?),
             "system.listMethods" => {
                 params(0)?;
                 let mut names: Vec<_> = self.methods().map(|method| method.name).collect();
@@ -134,6 +136,18 @@ impl Service {
     /// Words of before a training that was answered are never used.
     fn catch_up(&self) -> Result<(), Fault> {
         self.trained.as_ref().map_or(Ok(()), |trained| trained.catch_up(&self.local))
+    }
+
+    fn format_clues(&self, mut params: Params) -> Result<Value, Fault> {
+        let pairs = params.clues("clues")?;
+        let separator = params.string("sep")?;
+        // A word that came as text of more than ASCII is what Python calls a Unicode string.
+        let clues: Vec<_> = pairs
+            .iter()
+            .map(|(word, probability)| engine::Clue { word, probability: *probability, unicode: !word.is_ascii() })
+            .collect();
+        let text = engine::evidence_joined(&clues, separator.as_deref().unwrap_or("; "), self.options());
+        Ok(Value::Str(text))
     }
 
     fn score(&self, mut params: Params, outcome: &mut Outcome) -> Result<Value, Fault> {

@@ -4,8 +4,9 @@
 //! listen ─► connection (hyper, deadlines) ─► http (gate, body) ─► workers ─► methods (engine)
 //! ```
 //!
-//! A fixed number of threads speaks HTTP with all clients and carries out short calls, and as many workers carry out
-//! what may take long; what a client can make this take of memory, threads and time is bounded in `body`, `workers` and `connection`. HTTP itself is hyper's.
+//! A fixed number of threads speaks HTTP, each with connections of its own, and carries out short calls; as many workers
+//! carry out what may take long. What a client can make this take of memory, threads and time is bounded in `body`,
+//! `workers` and `connection`. HTTP itself is hyper's.
 
 mod accept;
 mod body;
@@ -17,6 +18,7 @@ mod listen;
 mod methods;
 mod metrics;
 mod params;
+mod threads;
 pub mod unit;
 mod wire;
 mod workers;
@@ -34,13 +36,12 @@ use tokio::time::timeout;
 use self::body::Budget;
 use self::gate::{Names, Tokens};
 use self::metrics::Metrics;
+use self::threads::Threads;
 use crate::classify::Classifier as _;
 use crate::classify::local::Local;
 use crate::exit::Exit;
 use crate::report::Teller;
 
-/// After so many short calls at the latest, a thread looks who else wants something.
-const CALLS_BETWEEN: u32 = 8;
 /// Room for bodies is this many of the largest.
 const LARGEST_BODIES: usize = 2;
 
@@ -170,16 +171,8 @@ struct Shared {
 /// # Errors
 /// If it cannot start. Once it runs, nothing ends it but a signal.
 pub fn run(config: Config, engine: Engine, open: Open, teller: Teller) -> Result<Exit, ServeError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(config.workers)
-        .event_interval(CALLS_BETWEEN)
-        .thread_name("http")
-        .enable_all()
-        .build()?;
-    let exit = runtime.block_on(serve(config, engine, open, Arc::new(teller)));
-    // A thread that is still at work on a call nobody waits for does not keep us.
-    runtime.shutdown_background();
-    exit
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(serve(config, engine, open, Arc::new(teller)))
 }
 
 async fn serve(config: Config, engine: Engine, open: Open, teller: Arc<Teller>) -> Result<Exit, ServeError> {
@@ -217,12 +210,13 @@ async fn serve(config: Config, engine: Engine, open: Open, teller: Arc<Teller>) 
         idle_timeout: config.idle_timeout,
         header_timeout: config.header_timeout,
     });
+    let threads = Arc::new(Threads::start(config.workers)?);
     let (stop, stopped) = watch::channel(false);
     // Every task holds a sender; when all are gone, all is done.
     let (alive, mut done) = mpsc::channel::<()>(1);
     for listener in listeners {
         teller.note(&format!("listening on {}", listener.url()));
-        tokio::spawn(accept::run(shared.clone(), listener, stopped.clone(), alive.clone()));
+        tokio::spawn(accept::run(shared.clone(), threads.clone(), listener, stopped.clone(), alive.clone()));
     }
     drop((alive, stopped));
     unit::notify("READY=1");

@@ -68,6 +68,25 @@ impl Params {
         }
     }
 
+    /// Clues: an array of pairs, each a word and its probability.
+    pub(super) fn clues(&mut self, name: &str) -> Result<Vec<(Vec<u8>, f64)>, Fault> {
+        let pair = |value| match value {
+            Value::Array(pair) => match <[Value; 2]>::try_from(pair) {
+                Ok([word, number @ (Value::Double(_) | Value::Int(_))]) => word.into_message().zip(number.as_score()),
+                _ => None,
+            },
+            _ => None,
+        };
+        match self.next() {
+            Some(Value::Array(pairs)) => {
+                let pairs: Option<Vec<_>> = pairs.into_iter().map(pair).collect();
+                pairs.ok_or_else(|| self.wrong(name, "an array of words with their probabilities"))
+            }
+            Some(_) => Err(self.wrong(name, "an array")),
+            None => Err(self.missing(name)),
+        }
+    }
+
     /// A flag: anything that Python takes for true.
     pub(super) fn flag(&mut self, name: &str) -> Result<Option<bool>, Fault> {
         match self.next() {

@@ -16,6 +16,9 @@ use super::body::Held;
 /// So much of a request is kept to look at its header lines.
 const HEAD_KEPT: usize = 16 << 10;
 
+/// So much room for it stays with a connection that is silent.
+const HEAD_USUAL: usize = 512;
+
 /// What is going on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -97,7 +100,8 @@ impl Seen {
         (self.phase, self.since) = (phase, Instant::now());
         self.moved = self.since;
         if phase == Phase::Idle {
-            self.head = Vec::new();
+            self.head.clear();
+            self.head.shrink_to(HEAD_USUAL);
             self.held = None;
         }
     }
@@ -111,13 +115,32 @@ impl Seen {
         }
         self.moved = Instant::now();
         if self.phase == Phase::Head {
-            let room = HEAD_KEPT.saturating_sub(self.head.len()).min(bytes.len());
+            // Usually they come at once, and with the body behind them.
+            let end = memmem::find(bytes, b"\r\n\r\n").map_or(bytes.len(), |at| at + 4);
+            let room = HEAD_KEPT.saturating_sub(self.head.len()).min(end);
             self.head.extend_from_slice(&bytes[..room]);
         }
     }
 
     fn went(&mut self) {
         self.moved = Instant::now();
+    }
+}
+
+/// A connection of either kind that no runtime has yet.
+#[derive(Debug)]
+pub(super) enum Accepted {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Accepted {
+    /// Has it watched by the runtime of the caller.
+    pub(super) fn attach(self) -> io::Result<Stream> {
+        match self {
+            Accepted::Tcp(stream) => TcpStream::from_std(stream).map(Stream::Tcp),
+            Accepted::Unix(stream) => UnixStream::from_std(stream).map(Stream::Unix),
+        }
     }
 }
 

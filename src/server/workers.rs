@@ -12,6 +12,7 @@ use std::time::Instant;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::StatusCode;
+use hyper::body::Bytes;
 use tokio::sync::oneshot;
 
 use super::Current;
@@ -20,20 +21,25 @@ use super::fault::{self, Fault};
 use super::methods::{Outcome, Service};
 use super::metrics::Metrics;
 use crate::classify::Classifier as _;
+use crate::encode::{Encoder, base64_len};
 use crate::report::Teller;
-use crate::xmlrpc::{self, Limits};
+use crate::xmlrpc::{self, Limits, Value};
 
 /// Answers above this size are packed for clients that take gzip; so does the original.
 const PACK_ABOVE: usize = 1400;
-/// A call has a handful of parameters, all of them simple.
-const SHAPE: (usize, usize) = (8, 100);
+/// How deep parameters may be and how many values there may be: those of all methods are simple, except some hundred
+/// pairs for `formatclues`.
+const SHAPE: (usize, usize) = (8, 1000);
 
 /// A body up to this size is scored in less time than it takes to come.
 const SHORT: usize = 128 << 10;
 
+/// The tags around a message in an answer take less.
+const ENVELOPE: usize = 256;
+
 /// A call to be carried out.
 pub(super) struct Job {
-    pub(super) body: Vec<u8>,
+    pub(super) body: Bytes,
     /// The body is packed with gzip.
     pub(super) packed: bool,
     /// The client takes gzip.
@@ -98,7 +104,7 @@ pub(super) fn carry_out(kit: &Kit, job: Job) -> Reply {
     let Job { mut body, packed, takes_gzip, mut held, peer } = job;
     if packed {
         body = match unpack(&body, kit.max_body, &mut held) {
-            Ok(body) => body,
+            Ok(body) => body.into(),
             Err(error) => {
                 return Reply { status: status_of(error), body: Vec::new(), packed: false, held };
             }
@@ -108,11 +114,15 @@ pub(super) fn carry_out(kit: &Kit, job: Job) -> Reply {
     let called = catch_unwind(AssertUnwindSafe(|| call(&service, kit.max_body, &body, &mut outcome)));
     let result = called.unwrap_or_else(|_| Err(Fault::other("internal error in hamsift (please report this)")));
     drop(body);
-    let mut answer = Vec::new();
+    let mut answer = Encoder::default();
+    if let Ok(Value::Base64(bytes)) = &result {
+        answer.reserve(base64_len(bytes.len()) + ENVELOPE);
+    }
     match &result {
         Ok(value) => xmlrpc::response(value, &mut answer),
         Err(fault) => xmlrpc::fault(fault::CODE, &fault.to_string(), &mut answer),
     }
+    let mut answer = answer.into_vec();
     let packed = takes_gzip && answer.len() > PACK_ABOVE;
     if packed {
         answer = pack(&answer);
@@ -136,7 +146,7 @@ pub(super) fn carry_out(kit: &Kit, job: Job) -> Reply {
     Reply { status: StatusCode::OK, body: answer, packed, held }
 }
 
-fn call(service: &Service, max_body: usize, body: &[u8], outcome: &mut Outcome) -> Result<xmlrpc::Value, Fault> {
+fn call(service: &Service, max_body: usize, body: &[u8], outcome: &mut Outcome) -> Result<Value, Fault> {
     let limits = Limits { depth: SHAPE.0, values: SHAPE.1, bytes: max_body };
     let (method, params) = xmlrpc::decode_call(body, &limits)?;
     service.call(&method, params, outcome)

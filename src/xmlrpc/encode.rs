@@ -1,117 +1,123 @@
 //! Values to bytes. Writes what the specification has, plus `<i8>` and `<nil/>` where it has no word for a value.
 
-use super::base64;
+use std::fmt::Display;
+
 use super::value::Value;
+use crate::encode::{Encoding, Way, base64_len};
 
 const DECLARATION: &[u8] = b"<?xml version=\"1.0\"?>\n";
 
 /// Writes a call of `method` with the message as its one parameter, a `<base64>`: what `filter` and `score` take.
 ///
 /// `out` is cleared, and nothing is allocated where it has the capacity, so one buffer serves a connection for ever.
-pub fn call_message(method: &str, message: &[u8], out: &mut Vec<u8>) {
+pub fn call_message<W: Way>(method: &str, message: &[u8], out: &mut Encoding<W>) {
     out.clear();
     // The tags around take less than 200 bytes; a method name with much to escape may cost one more allocation.
-    out.reserve(base64::encoded_len(message.len()) + method.len() + 200);
+    out.reserve(base64_len(message.len()) + method.len() + 200);
     begin_call(method, out);
-    out.extend_from_slice(b"<param><value><base64>");
-    base64::encode(message, out);
-    out.extend_from_slice(b"</base64></value></param>");
+    out.bytes(b"<param><value><base64>");
+    out.base64(message);
+    out.bytes(b"</base64></value></param>");
     end_call(out);
 }
 
 /// Writes a call of `method` with any parameters. `out` is cleared.
-pub fn call(method: &str, params: &[Value], out: &mut Vec<u8>) {
+pub fn call<W: Way>(method: &str, params: &[Value], out: &mut Encoding<W>) {
     out.clear();
     begin_call(method, out);
     for param in params {
-        out.extend_from_slice(b"<param>");
+        out.bytes(b"<param>");
         write_value(param, out);
-        out.extend_from_slice(b"</param>");
+        out.bytes(b"</param>");
     }
     end_call(out);
 }
 
 /// Writes the answer to a call. `out` is cleared.
-pub fn response(value: &Value, out: &mut Vec<u8>) {
+pub fn response<W: Way>(value: &Value, out: &mut Encoding<W>) {
     out.clear();
-    out.extend_from_slice(DECLARATION);
-    out.extend_from_slice(b"<methodResponse><params><param>");
+    out.bytes(DECLARATION);
+    out.bytes(b"<methodResponse><params><param>");
     write_value(value, out);
-    out.extend_from_slice(b"</param></params></methodResponse>\n");
+    out.bytes(b"</param></params></methodResponse>\n");
 }
 
 /// Writes the answer to a call that failed. `out` is cleared.
-pub fn fault(code: i32, text: &str, out: &mut Vec<u8>) {
+pub fn fault<W: Way>(code: i32, text: &str, out: &mut Encoding<W>) {
     out.clear();
-    out.extend_from_slice(DECLARATION);
-    out.extend_from_slice(b"<methodResponse><fault><value><struct><member><name>faultCode</name><value><int>");
-    out.extend_from_slice(code.to_string().as_bytes());
-    out.extend_from_slice(b"</int></value></member><member><name>faultString</name><value><string>");
+    out.bytes(DECLARATION);
+    out.bytes(b"<methodResponse><fault><value><struct><member><name>faultCode</name><value><int>");
+    out.number(code);
+    out.bytes(b"</int></value></member><member><name>faultString</name><value><string>");
     escape(text, out);
-    out.extend_from_slice(b"</string></value></member></struct></value></fault></methodResponse>\n");
+    out.bytes(b"</string></value></member></struct></value></fault></methodResponse>\n");
 }
 
-fn begin_call(method: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(DECLARATION);
-    out.extend_from_slice(b"<methodCall><methodName>");
+fn begin_call<W: Way>(method: &str, out: &mut Encoding<W>) {
+    out.bytes(DECLARATION);
+    out.bytes(b"<methodCall><methodName>");
     escape(method, out);
-    out.extend_from_slice(b"</methodName><params>");
+    out.bytes(b"</methodName><params>");
 }
 
-fn end_call(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"</params></methodCall>\n");
+fn end_call<W: Way>(out: &mut Encoding<W>) {
+    out.bytes(b"</params></methodCall>\n");
 }
 
 /// Recursive, unlike anything that reads: the depth of a value is ours, or was limited when it was decoded.
-fn write_value(value: &Value, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"<value>");
+fn write_value<W: Way>(value: &Value, out: &mut Encoding<W>) {
+    out.bytes(b"<value>");
     match value {
         // `<int>` has 32 bits in the specification; a peer that knows more than that also knows `<i8>`.
-        Value::Int(n) if i32::try_from(*n).is_ok() => element("int", n.to_string().as_bytes(), out),
-        Value::Int(n) => element("i8", n.to_string().as_bytes(), out),
-        Value::Bool(b) => element("boolean", if *b { b"1" } else { b"0" }, out),
-        // Rust prints the shortest text that reads back as the same number, and never an exponent, as specified.
-        Value::Double(d) => element("double", d.to_string().as_bytes(), out),
+        Value::Int(n) if i32::try_from(*n).is_ok() => element("int", n, out),
+        Value::Int(n) => element("i8", n, out),
+        Value::Bool(b) => element("boolean", u8::from(*b), out),
+        // Never an exponent, as specified.
+        Value::Double(d) => element("double", d, out),
         Value::Str(text) => escaped_element("string", text, out),
         Value::DateTime(text) => escaped_element("dateTime.iso8601", text, out),
         Value::Base64(bytes) => {
-            out.extend_from_slice(b"<base64>");
-            base64::encode(bytes, out);
-            out.extend_from_slice(b"</base64>");
+            out.bytes(b"<base64>");
+            out.base64(bytes);
+            out.bytes(b"</base64>");
         }
         Value::Array(items) => {
-            out.extend_from_slice(b"<array><data>");
+            out.bytes(b"<array><data>");
             items.iter().for_each(|item| write_value(item, out));
-            out.extend_from_slice(b"</data></array>");
+            out.bytes(b"</data></array>");
         }
         Value::Struct(members) => {
-            out.extend_from_slice(b"<struct>");
+            out.bytes(b"<struct>");
             for (name, member) in members {
-                out.extend_from_slice(b"<member>");
+                out.bytes(b"<member>");
                 escaped_element("name", name, out);
                 write_value(member, out);
-                out.extend_from_slice(b"</member>");
+                out.bytes(b"</member>");
             }
-            out.extend_from_slice(b"</struct>");
+            out.bytes(b"</struct>");
         }
-        Value::Nil => out.extend_from_slice(b"<nil/>"),
+        Value::Nil => out.bytes(b"<nil/>"),
     }
-    out.extend_from_slice(b"</value>");
+    out.bytes(b"</value>");
 }
 
-fn element(name: &str, content: &[u8], out: &mut Vec<u8>) {
-    for part in [b"<", name.as_bytes(), b">", content, b"</", name.as_bytes(), b">"] {
-        out.extend_from_slice(part);
+fn element<W: Way>(name: &str, number: impl Display, out: &mut Encoding<W>) {
+    for part in ["<", name, ">"] {
+        out.bytes(part.as_bytes());
+    }
+    out.number(number);
+    for part in ["</", name, ">"] {
+        out.bytes(part.as_bytes());
     }
 }
 
-fn escaped_element(name: &str, text: &str, out: &mut Vec<u8>) {
-    for part in [b"<", name.as_bytes(), b">"] {
-        out.extend_from_slice(part);
+fn escaped_element<W: Way>(name: &str, text: &str, out: &mut Encoding<W>) {
+    for part in ["<", name, ">"] {
+        out.bytes(part.as_bytes());
     }
     escape(text, out);
-    for part in [b"</", name.as_bytes(), b">"] {
-        out.extend_from_slice(part);
+    for part in ["</", name, ">"] {
+        out.bytes(part.as_bytes());
     }
 }
 
@@ -119,13 +125,13 @@ fn escaped_element(name: &str, text: &str, out: &mut Vec<u8>) {
 ///
 /// A CR must be a reference, or the parser makes it an LF. Characters that XML 1.0 has no way to write (most control
 /// characters) become U+FFFD: a peer's parser would refuse the whole document for one of them.
-fn escape(text: &str, out: &mut Vec<u8>) {
+fn escape<W: Way>(text: &str, out: &mut Encoding<W>) {
     let mut rest = text;
     while let Some(at) = rest.find(needs_escape) {
         let (plain, from) = rest.split_at(at);
-        out.extend_from_slice(plain.as_bytes());
+        out.bytes(plain.as_bytes());
         let mut chars = from.chars();
-        out.extend_from_slice(match chars.next() {
+        out.bytes(match chars.next() {
             Some('&') => b"&amp;",
             Some('<') => b"&lt;",
             // Only `]]>` would have to be escaped, but everybody writes it so.
@@ -135,7 +141,7 @@ fn escape(text: &str, out: &mut Vec<u8>) {
         });
         rest = chars.as_str();
     }
-    out.extend_from_slice(rest.as_bytes());
+    out.bytes(rest.as_bytes());
 }
 
 fn needs_escape(c: char) -> bool {
@@ -149,11 +155,13 @@ fn needs_escape(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encode::{Encoder, Fast};
 
-    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
-        let mut out = b"left over".to_vec();
+    fn written(write: impl FnOnce(&mut Encoder)) -> String {
+        let mut out = Encoder::default();
+        out.bytes(b"left over");
         write(&mut out);
-        String::from_utf8(out).unwrap()
+        String::from_utf8(out.into_vec()).unwrap()
     }
 
     #[test]
@@ -167,12 +175,12 @@ mod tests {
 
     #[test]
     fn a_message_into_capacity_does_not_allocate() {
-        let mut out = Vec::new();
+        let mut out = Encoding::<Fast>::default();
         call_message("filter", &[1; 5000], &mut out);
-        let before = (out.as_ptr(), out.capacity());
+        let before = (out.as_slice().as_ptr(), out.capacity());
         for len in [5000, 10, 4999] {
             call_message("score", &vec![2; len], &mut out);
-            assert_eq!((out.as_ptr(), out.capacity()), before);
+            assert_eq!((out.as_slice().as_ptr(), out.capacity()), before);
         }
     }
 

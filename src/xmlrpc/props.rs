@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::encode::Encoder;
 
 /// Text that XML can hold: the encoder replaces other characters.
 fn text() -> impl Strategy<Value = String> {
@@ -107,30 +108,30 @@ fn almost_xml() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn an_answer_comes_back(value in value()) {
-        let mut out = Vec::new();
+        let mut out = Encoder::default();
         response(&value, &mut out);
-        prop_assert_eq!(decoded(&out), Ok(Response::Value(value)));
+        prop_assert_eq!(decoded(out.as_slice()), Ok(Response::Value(value)));
     }
 
     #[test]
     fn a_call_comes_back(method in "[A-Za-z_.:/&<]{1,20}", params in vec(value(), 0..4)) {
-        let mut out = Vec::new();
+        let mut out = Encoder::default();
         call(&method, &params, &mut out);
-        prop_assert_eq!(decode_call(&out, &Limits::default()), Ok((method, params)));
+        prop_assert_eq!(decode_call(out.as_slice(), &Limits::default()), Ok((method, params)));
     }
 
     #[test]
     fn a_fault_comes_back(code in any::<i32>(), text in text()) {
-        let mut out = Vec::new();
+        let mut out = Encoder::default();
         fault(code, &text, &mut out);
-        prop_assert_eq!(decoded(&out), Ok(Response::Fault { code: code.to_string(), text }));
+        prop_assert_eq!(decoded(out.as_slice()), Ok(Response::Fault { code: code.to_string(), text }));
     }
 
     #[test]
     fn a_message_comes_back(message in vec(any::<u8>(), 0..10_000)) {
-        let mut out = Vec::new();
+        let mut out = Encoder::default();
         call_message("filter", &message, &mut out);
-        let (method, params) = decode_call(&out, &Limits::default()).unwrap();
+        let (method, params) = decode_call(out.as_slice(), &Limits::default()).unwrap();
         prop_assert_eq!(method, "filter");
         prop_assert_eq!(params, vec![Value::Base64(message)]);
     }
@@ -139,9 +140,9 @@ proptest! {
     #[test]
     fn sloppy_base64(message in vec(any::<u8>(), 1..5000), blanks in vec((any::<prop::sample::Index>(), "[ \t\r\n]{1,3}"), 0..20), bits in 0..16u8) {
         const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let mut out = Vec::new();
-        base64::encode(&message, &mut out);
-        let mut text = String::from_utf8(out).unwrap().trim_end_matches('=').to_owned();
+        let mut out = Encoder::default();
+        out.base64(&message);
+        let mut text = String::from_utf8(out.into_vec()).unwrap().trim_end_matches('=').to_owned();
         let odd = match message.len() % 3 { 1 => bits, 2 => bits & 3, _ => 0 };
         let last = text.pop().unwrap();
         let index = ALPHABET.iter().position(|&c| char::from(c) == last).unwrap();
@@ -155,9 +156,9 @@ proptest! {
     /// One wrong character anywhere is never skipped.
     #[test]
     fn damaged_base64(message in vec(any::<u8>(), 1..5000), index in any::<prop::sample::Index>(), wrong in "[-_!.,\u{b}\u{c}\0é]") {
-        let mut out = Vec::new();
-        base64::encode(&message, &mut out);
-        let mut text = String::from_utf8(out).unwrap();
+        let mut out = Encoder::default();
+        out.base64(&message);
+        let mut text = String::from_utf8(out.into_vec()).unwrap();
         let at = index.index(text.len());
         text.replace_range(at..=at, &wrong);
         prop_assert_eq!(base64::decode(&text), None);
@@ -165,9 +166,9 @@ proptest! {
 
     #[test]
     fn every_cut_is_an_error(value in value(), cut in any::<prop::sample::Index>()) {
-        let mut out = Vec::new();
+        let mut out = Encoder::default();
         response(&value, &mut out);
-        let whole = out.trim_ascii_end();
+        let whole = out.as_slice().trim_ascii_end();
         prop_assert!(decoded(&whole[..cut.index(whole.len())]).is_err());
     }
 
@@ -180,8 +181,9 @@ proptest! {
     /// Nor does a byte changed in a good document; and no error text can act on a terminal.
     #[test]
     fn one_byte_changed(value in value(), index in any::<prop::sample::Index>(), byte in any::<u8>()) {
-        let mut out = Vec::new();
+        let mut out = Encoder::default();
         response(&value, &mut out);
+        let mut out = out.into_vec();
         let at = index.index(out.len());
         out[at] = byte;
         if let Err(error) = decoded(&out) {

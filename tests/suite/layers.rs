@@ -7,7 +7,8 @@ use std::path::Path;
 use super::harness::file;
 
 /// The rooms of each layer, from the ground up.
-const LAYERS: [&[&str]; 5] = [
+const LAYERS: [&[&str]; 6] = [
+    &["encode"],
     &["message", "verdict", "exit", "xmlrpc", "http", "lock", "input", "output", "plot", "report"],
     &["mbox", "pipeline", "engine", "tune"],
     &["classify", "deliver", "eval", "mailbox", "training"],

@@ -13,7 +13,7 @@ use rustix::fs::Mode;
 
 use super::{classifier, pipe, signals};
 use crate::classify::Answer;
-use crate::classify::annotate::{Annotate, Edits};
+use crate::classify::annotate::{Annotate, Graft};
 use crate::cli::{DeliverArgs, FsyncArg, OnErrorArg, SampleArgs};
 use crate::deliver::{Destination, Entry, How, Log, Mail, Seen};
 use crate::exit::{self, Exit, Failure};
@@ -101,15 +101,16 @@ fn deliver(args: &DeliverArgs, teller: &Teller) -> anyhow::Result<Exit> {
     let destinations = Destinations::read(args)?;
     let annotate = Annotate { in_mailbox: false, ..classifier::annotate(&args.classifier) };
     let message = annotate.parse(&input);
-    let judged = judge(args, &input, &message, teller);
+    let judged = judge(args, &message, teller);
     if let (Judged::Failed(text), OnErrorArg::Tempfail) = (&judged, args.on_error) {
         anyhow::bail!("not classified: {text}");
     }
-    let Edits { instead, edits } = match &judged {
-        Judged::Answered(answer) => annotate.classified(&message, answer),
-        _ => annotate.unclassified(&message),
-    };
-    let text = message::edited(instead.as_deref().unwrap_or(&input), &edits);
+    let mut graft = Graft::default();
+    match &judged {
+        Judged::Answered(answer) => annotate.classified(&message, answer, &mut graft),
+        _ => annotate.unclassified(&message, &mut graft),
+    }
+    let text = graft.applied(&input);
     let mut mail =
         Mail::new(&text, args.sender.as_deref().map(std::os::unix::ffi::OsStrExt::as_bytes), SystemTime::now());
     let destinations = destinations.of(judged.class());
@@ -151,7 +152,7 @@ impl Judged {
     }
 }
 
-fn judge(args: &DeliverArgs, input: &[u8], message: &message::Message, teller: &Teller) -> Judged {
+fn judge(args: &DeliverArgs, message: &message::Message, teller: &Teller) -> Judged {
     if args.no_classify {
         return Judged::NotAsked("--no-classify");
     }
@@ -162,7 +163,7 @@ fn judge(args: &DeliverArgs, input: &[u8], message: &message::Message, teller: &
     if message.length_without_ours() > args.classifier.max_size {
         return Judged::NotAsked("larger than --max-size");
     }
-    match classifier::one_verdict(&args.classifier, &SampleArgs::default(), input, message, teller) {
+    match classifier::one_verdict(&args.classifier, &SampleArgs::default(), message, teller) {
         Ok(answer) => Judged::Answered(answer),
         Err(text) => {
             // On tempfail it is told as the reason for that.

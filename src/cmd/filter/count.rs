@@ -8,7 +8,6 @@ use super::select::{Choice, Selection};
 use super::tally::{Report, Tally};
 use super::{Plan, classifier, create_report, create_stats, finish_reports, rules};
 use crate::classify::Usage;
-use crate::classify::annotate::Edits;
 use crate::exit::Exit;
 use crate::input::Source;
 use crate::mbox::{Part, Piece};
@@ -94,7 +93,7 @@ impl Count<'_> {
             Choice::Stop => return Ok(false),
         };
         let id = self.report.as_ref().and_then(|_| message_id(&Message::parse(piece.bytes, &self.header)));
-        let outcome = Outcome { fate: Fate::Skipped, edits: Edits::default(), id };
+        let outcome = Outcome { fate: Fate::Skipped, id };
         if piece.part == Part::First {
             self.large = Some((place, outcome));
         } else {

@@ -3,32 +3,72 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::classify::annotate::{Annotate, Edits};
+use crate::classify::annotate::{Annotate, Graft};
 use crate::classify::{Answer, Classifier, Refusal};
+use crate::encode::Encoder;
 use crate::mbox::Doubt;
 use crate::message::{self, Message};
 use crate::pipeline::Done;
 
-/// Buffers that go round between reader and writer, so that none is allocated per message.
+/// What goes round between reader and writer, so that nothing is allocated per message.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+pub(super) struct Spares(Arc<(Shelf<Box<Job>>, Shelf<Encoder>)>);
 
-/// More buffers, or larger ones, are not kept.
-const KEPT: (usize, usize) = (64, 1 << 20);
+#[derive(Debug)]
+struct Shelf<T>(Mutex<Vec<T>>);
 
-impl Buffers {
-    /// An empty buffer.
-    pub(super) fn take(&self) -> Vec<u8> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+impl<T> Default for Shelf<T> {
+    fn default() -> Self {
+        Shelf(Mutex::default())
+    }
+}
+
+impl<T> Shelf<T> {
+    fn take(&self) -> Option<T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Takes a buffer back.
-    pub(super) fn give(&self, mut buffer: Vec<u8>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() < KEPT.0 && buffer.capacity() <= KEPT.1 {
-            buffer.clear();
-            kept.push(buffer);
+    /// Keeps a spare of this size, unless there are enough or it is large.
+    fn give(&self, spare: T, size: usize) {
+        let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if spares.len() < KEPT.0 && size <= KEPT.1 {
+            spares.push(spare);
         }
+    }
+}
+
+/// More spares, or larger ones, are not kept.
+const KEPT: (usize, usize) = (64, 1 << 20);
+
+impl Spares {
+    /// A job for this message.
+    pub(super) fn job(&self, place: Place, bytes: &[u8]) -> Box<Job> {
+        let Some(mut job) = self.0.0.take() else {
+            return Box::new(Job { place, bytes: bytes.to_vec(), graft: Graft::default() });
+        };
+        job.place = place;
+        job.bytes.clear();
+        job.bytes.extend_from_slice(bytes);
+        job.graft.clear();
+        job
+    }
+
+    /// Takes a job back.
+    pub(super) fn spare_job(&self, job: Box<Job>) {
+        let size = job.bytes.capacity();
+        self.0.0.give(job, size);
+    }
+
+    /// An empty text.
+    pub(super) fn text(&self) -> Encoder {
+        self.0.1.take().unwrap_or_default()
+    }
+
+    /// Takes a text back.
+    pub(super) fn spare_text(&self, mut text: Encoder) {
+        text.clear();
+        let size = text.capacity();
+        self.0.1.give(text, size);
     }
 }
 
@@ -58,6 +98,8 @@ pub(super) struct Job {
     pub place: Place,
     /// Its bytes.
     pub bytes: Vec<u8>,
+    /// How it is to be written.
+    pub graft: Graft,
 }
 
 /// What became of a message.
@@ -76,8 +118,6 @@ pub(super) enum Fate {
 pub(super) struct Outcome {
     /// What became of it.
     pub fate: Fate,
-    /// How it is written.
-    pub edits: Edits,
     /// Its Message-ID, where a report wants it.
     pub id: Option<String>,
 }
@@ -113,8 +153,8 @@ pub(super) enum Item {
 /// Messages one after the other that no worker has to see.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Their bytes.
-    pub bytes: Vec<u8>,
+    /// Their bytes, as they are to be written.
+    pub text: Encoder,
     /// The length they had.
     pub length: u64,
     /// How many they are.
@@ -137,24 +177,22 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Classifies one message.
-    pub(super) fn classify(&self, job: &Job) -> Outcome {
+    pub(super) fn classify(&self, job: &mut Job) -> Outcome {
         let message = self.annotate.parse(&job.bytes);
         let id = self.id(&message);
+        self.annotate.unclassified(&message, &mut job.graft);
         if message.is_bare() || (job.place.is_first && message.is_store_record()) {
-            return Outcome { fate: Fate::Skipped, edits: self.annotate.unclassified(&message), id };
+            return Outcome { fate: Fate::Skipped, id };
         }
-        let cleaned = message.has_ours().then(|| message::edited(&job.bytes, &message.without_ours()));
-        let text = cleaned.as_deref().unwrap_or(&job.bytes);
-        let result = catch_unwind(AssertUnwindSafe(|| self.classifier.classify(text)));
-        match result.unwrap_or_else(|_| Err(internal())) {
+        let result = catch_unwind(AssertUnwindSafe(|| self.classifier.classify(&message.without_ours())));
+        let fate = match result.unwrap_or_else(|_| Err(internal())) {
             Ok(answer) => {
-                let edits = self.annotate.classified(&message, &answer);
-                Outcome { fate: Fate::Classified(answer), edits, id }
+                self.annotate.classified(&message, &answer, &mut job.graft);
+                Fate::Classified(answer)
             }
-            Err(refusal) => {
-                Outcome { fate: Fate::Unclassified(refusal), edits: self.annotate.unclassified(&message), id }
-            }
-        }
+            Err(refusal) => Fate::Unclassified(refusal),
+        };
+        Outcome { fate, id }
     }
 
     /// The Message-ID, where it is wanted.
@@ -171,13 +209,13 @@ pub(super) fn message_id(message: &Message) -> Option<String> {
 }
 
 /// A worker's result in its place. Where even taking the message apart panicked, it goes out as it came.
-pub(super) fn finish(done: Done<Job, Outcome>) -> Item {
-    let outcome = done.outcome.unwrap_or_else(|| Outcome {
-        fate: Fate::Unclassified(internal()),
-        edits: Edits::default(),
-        id: None,
+pub(super) fn finish(done: Done<Box<Job>, Outcome>) -> Item {
+    let Done { mut job, outcome } = done;
+    let outcome = outcome.unwrap_or_else(|| {
+        job.graft.clear();
+        Outcome { fate: Fate::Unclassified(internal()), id: None }
     });
-    Item::Message(Box::new(done.job), outcome)
+    Item::Message(job, outcome)
 }
 
 fn internal() -> Refusal {

@@ -50,7 +50,7 @@ pub(in crate::cmd) fn measure(
         max_size: args.max_size,
         selection: Selection::new(0, None, None),
         batches: true,
-        buffers: sink.buffers.clone(),
+        spares: sink.spares.clone(),
         worker: Arc::new(worker),
     };
     let failures = classifier.strain().failures;

@@ -316,7 +316,7 @@ impl Run<'_> {
             max_size: args.classifier.max_size,
             selection: self.plan.selection().numbered_from(sink.tally.messages()),
             batches: sink.report.is_none() && !self.teller.is_verbose(),
-            buffers: sink.buffers.clone(),
+            spares: sink.spares.clone(),
             worker: self.worker.clone(),
         };
         let (mut sink, end) = stream(reading, sink, &self.plan.threads, &self.stop)?;

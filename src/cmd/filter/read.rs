@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::item::{Batch, Buffers, Fate, Item, Job, Outcome, Place, Worker, message_id};
+use super::item::{Batch, Fate, Item, Job, Outcome, Place, Spares, Worker, message_id};
 use super::select::{Choice, Selection};
-use crate::classify::annotate::Edits;
+use crate::classify::annotate::Graft;
 use crate::exit::{Exit, Failure};
 use crate::input::{Damage, Input, InputError, Source};
 use crate::mbox::{Part, Piece, Rules, SplitError, Splitter};
@@ -25,8 +25,8 @@ pub(super) struct Reading {
     pub selection: Selection,
     /// Whether messages that are only passed through may go in batches, unnamed.
     pub batches: bool,
-    /// Where buffers come from.
-    pub buffers: Buffers,
+    /// Where jobs and texts come from.
+    pub spares: Spares,
     /// What each worker does.
     pub worker: Arc<Worker>,
 }
@@ -70,8 +70,10 @@ const OURS: u64 = 64 << 10;
 
 struct Reader<'a> {
     plan: &'a Reading,
-    feed: &'a Feed<Job, Item>,
+    feed: &'a Feed<Box<Job>, Item>,
     batch: Batch,
+    /// What is done to the message that goes into it.
+    graft: Graft,
     selection: Selection,
     /// What stands before the first message of the input.
     preamble: Vec<u8>,
@@ -82,10 +84,18 @@ struct Reader<'a> {
 }
 
 /// Reads all inputs into the pipeline.
-pub(super) fn read_all(plan: &Reading, feed: &Feed<Job, Item>) -> Result<(), Stopped> {
+pub(super) fn read_all(plan: &Reading, feed: &Feed<Box<Job>, Item>) -> Result<(), Stopped> {
     let selection = plan.selection.clone();
-    let mut reader =
-        Reader { plan, feed, batch: Batch::default(), selection, preamble: Vec::new(), large: None, taking: false };
+    let mut reader = Reader {
+        plan,
+        feed,
+        batch: Batch::default(),
+        graft: Graft::default(),
+        selection,
+        preamble: Vec::new(),
+        large: None,
+        taking: false,
+    };
     for (file, source) in plan.inputs.iter().enumerate() {
         let result = reader.read(plan.file + file, source);
         // What has been read is whole and goes out, whatever comes then.
@@ -161,9 +171,7 @@ impl Reader<'_> {
         }
         if place.length <= plan.max_size || (piece.watched && self.size_without_ours(piece.bytes) <= plan.max_size) {
             self.flush()?;
-            let mut bytes = plan.buffers.take();
-            bytes.extend_from_slice(piece.bytes);
-            self.feed.work(Job { place, bytes }, piece.bytes.len())?;
+            self.feed.work(plan.spares.job(place, piece.bytes), piece.bytes.len())?;
         } else {
             self.pass(place, piece.bytes, piece.watched)?;
         }
@@ -172,20 +180,28 @@ impl Reader<'_> {
 
     /// Passes a message on that is not to be classified.
     fn pass(&mut self, place: Place, bytes: &[u8], watched: bool) -> Result<(), Closed> {
-        let (Edits { edits, .. }, id) = self.unclassified(bytes, watched);
         if self.plan.batches && place.has_from_line {
             self.batch.messages += 1;
             self.batch.last = place.seq;
             self.batch.length += place.length;
-            // Writing into a Vec cannot fail.
-            let _ = message::write_edited(bytes, &edits, &mut self.batch.bytes);
+            if watched {
+                let annotate = &self.plan.worker.annotate;
+                annotate.unclassified(&annotate.parse(bytes), &mut self.graft);
+                self.graft.apply(bytes, &mut self.batch.text);
+            } else {
+                self.batch.text.bytes(bytes);
+            }
             if place.doubt.is_some() {
                 self.batch.doubts.push(place);
             }
-            return if self.batch.bytes.len() >= BATCH { self.flush() } else { Ok(()) };
+            return if self.batch.text.as_slice().len() >= BATCH { self.flush() } else { Ok(()) };
         }
-        let outcome = Outcome { fate: Fate::Skipped, edits: Edits { instead: None, edits }, id };
-        self.feed.ready(Item::Message(Box::new(Job { place, bytes: bytes.to_vec() }), outcome), bytes.len())
+        let mut job = self.plan.spares.job(place, bytes);
+        let worker = &self.plan.worker;
+        let message = worker.annotate.parse(bytes);
+        worker.annotate.unclassified(&message, &mut job.graft);
+        let outcome = Outcome { fate: Fate::Skipped, id: worker.id(&message) };
+        self.feed.ready(Item::Message(job, outcome), bytes.len())
     }
 
     fn pass_preamble(&mut self) -> Result<(), Closed> {
@@ -201,15 +217,6 @@ impl Reader<'_> {
         self.plan.worker.annotate.parse(bytes).length_without_ours()
     }
 
-    fn unclassified(&self, bytes: &[u8], watched: bool) -> (Edits, Option<String>) {
-        let worker = &self.plan.worker;
-        if !worker.wants_id && !watched {
-            return (Edits::default(), None);
-        }
-        let message = worker.annotate.parse(bytes);
-        (worker.annotate.unclassified(&message), worker.id(&message))
-    }
-
     fn begin_large(&mut self, place: Place, bytes: &[u8]) -> Result<(), Closed> {
         self.flush()?;
         let Worker { annotate, wants_id, .. } = &*self.plan.worker;
@@ -218,7 +225,7 @@ impl Reader<'_> {
         let mut text = Vec::with_capacity(bytes.len());
         stripper.feed(bytes, &mut text);
         let has_from_line = place.has_from_line;
-        self.large = Some((place, Outcome { fate: Fate::Skipped, edits: Edits::default(), id }, stripper));
+        self.large = Some((place, Outcome { fate: Fate::Skipped, id }, stripper));
         self.feed.ready(Item::Piece { text, has_from_line, known: None }, bytes.len())
     }
 
@@ -240,9 +247,9 @@ impl Reader<'_> {
         if self.batch.messages == 0 {
             return Ok(());
         }
-        let next = Batch { bytes: self.plan.buffers.take(), ..Batch::default() };
+        let next = Batch { text: self.plan.spares.text(), ..Batch::default() };
         let batch = std::mem::replace(&mut self.batch, next);
-        let weight = batch.bytes.len();
+        let weight = batch.text.as_slice().len();
         self.feed.ready(Item::Batch(batch), weight)
     }
 }

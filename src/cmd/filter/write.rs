@@ -4,13 +4,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::item::{Batch, Buffers, Fate, Item, Job, Outcome, Place};
+use super::item::{Batch, Fate, Item, Job, Outcome, Place, Spares};
 use super::tally::{Report, Tally};
 use crate::classify::Classifier;
 use crate::cli::Only;
+use crate::encode::Encoder;
 use crate::mbox::Doubt;
 use crate::mbox::write::Writer;
-use crate::message;
 use crate::output::Output;
 use crate::pipeline::{self, Event};
 use crate::report::Teller;
@@ -88,6 +88,9 @@ impl Destination {
     }
 }
 
+/// A larger room for a message is not kept, bytes.
+const KEPT: usize = 1 << 20;
+
 /// The sink and all it knows.
 pub(super) struct Sink {
     /// Where messages go.
@@ -112,8 +115,10 @@ pub(super) struct Sink {
     pub(super) mailboxes: usize,
     /// Text before the first message of a mailbox, until that comes.
     pub(super) preamble: Option<(Vec<u8>, bool)>,
-    /// Where buffers go.
-    pub buffers: Buffers,
+    /// Where jobs and texts go.
+    pub spares: Spares,
+    /// The message that is written.
+    pub(super) encoder: Encoder,
     /// Asked for notes.
     pub classifier: Arc<dyn Classifier>,
     /// Whether a message without a From_ line gets one even in a single output: others stand beside it.
@@ -160,7 +165,8 @@ impl Sink {
             held: Vec::new(),
             mailboxes: 0,
             preamble: None,
-            buffers: Buffers::default(),
+            spares: Spares::default(),
+            encoder: Encoder::default(),
             classifier,
             enclose: false,
         }
@@ -192,8 +198,8 @@ impl Sink {
             Item::Cut => self.cut()?,
             Item::Batch(batch) => self.batch(batch)?,
             Item::Message(job, outcome) => {
-                self.message(&job, outcome)?;
-                self.buffers.give(job.bytes);
+                self.message(&job, &outcome)?;
+                self.spares.spare_job(job);
             }
             Item::Piece { text, has_from_line, known } => {
                 let enclose = self.encloses(has_from_line);
@@ -234,31 +240,36 @@ impl Sink {
     }
 
     fn batch(&mut self, batch: Batch) -> Result<(), SinkError> {
-        self.writer(None).map_or(Ok(()), |writer| writer.text(&batch.bytes))?;
+        self.writer(None).map_or(Ok(()), |writer| writer.text(batch.text.as_slice()))?;
         self.tally.skipped += batch.messages;
         self.tally.last = batch.last;
         self.tally.bytes_in += batch.length;
         self.tally.suspicious += batch.doubts.len() as u64;
         batch.doubts.iter().for_each(|place| tell_doubt(&self.teller, &self.names[place.file], place));
-        self.buffers.give(batch.bytes);
+        self.spares.spare_text(batch.text);
         Ok(())
     }
 
-    fn message(&mut self, job: &Job, outcome: Outcome) -> Result<(), SinkError> {
+    fn message(&mut self, job: &Job, outcome: &Outcome) -> Result<(), SinkError> {
         let class = match &outcome.fate {
             Fate::Classified(answer) => Some(answer.verdict.class),
             _ => None,
         };
         let enclose = self.encloses(job.place.has_from_line);
+        let mut encoder = std::mem::take(&mut self.encoder);
         if let Some(writer) = self.writer(class) {
-            let bytes = outcome.edits.instead.as_deref().unwrap_or(&job.bytes);
+            job.graft.apply(&job.bytes, &mut encoder);
             if enclose {
-                writer.enclose(&message::edited(bytes, &outcome.edits.edits))?;
+                writer.enclose(encoder.as_slice())?;
             } else {
-                writer.edited(bytes, &outcome.edits.edits)?;
+                writer.text(encoder.as_slice())?;
             }
         }
-        self.done(&job.place, &outcome)
+        encoder.clear();
+        if encoder.capacity() <= KEPT {
+            self.encoder = encoder;
+        }
+        self.done(&job.place, outcome)
     }
 
     /// Whether a message has to be given a From_ line: it has none, and stands beside others.

@@ -8,6 +8,7 @@
 //! [`Memory`], loaded whole by [`Store::snapshot`] for many messages or filled with one message's words by
 //! [`Store::lookup`].
 
+mod batch;
 mod csv;
 mod digest;
 mod pickle;
@@ -25,6 +26,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transac
 use super::bayes::{Counts, Totals};
 use super::memory::Memory;
 use super::tokens::TokenSet;
+use batch::Batch;
 
 pub use csv::{CsvError, read_csv};
 pub use digest::{Digest, digest};
@@ -219,13 +221,21 @@ impl Store {
 
     fn load(&self) -> rusqlite::Result<Snapshot> {
         let reading = self.connection.unchecked_transaction()?;
-        let mut memory = Memory::new();
+        let words = reading.query_row("SELECT count(*) FROM word", [], |row| row.get::<_, i64>(0))?;
+        let mut memory = Memory::with_capacity(usize::try_from(words).unwrap_or(0));
         memory.add_totals(totals(&reading)?);
         let mut statement = reading.prepare_cached("SELECT word, ham, spam FROM word")?;
         let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            memory.add(row.get_ref(0)?.as_blob()?, Counts { ham: count(row.get(1)?), spam: count(row.get(2)?) });
-        }
+        let read = |batch: &mut Batch| -> rusqlite::Result<bool> {
+            batch.clear();
+            while !batch.is_full() {
+                let Some(row) = rows.next()? else { return Ok(false) };
+                let counts = Counts { ham: count(row.get(1)?), spam: count(row.get(2)?) };
+                batch.push(row.get_ref(0)?.as_blob()?, counts);
+            }
+            Ok(true)
+        };
+        batch::fill(&mut memory, read)?;
         let generation = reading.query_row("SELECT generation FROM total", [], |row| row.get(0))?;
         Ok(Snapshot { memory, generation })
     }

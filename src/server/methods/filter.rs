@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::{Outcome, Service};
 use crate::classify::Answer;
-use crate::classify::annotate::{Annotate, field_name};
+use crate::classify::annotate::{Annotate, Graft, field_name};
 use crate::classify::local::{EVIDENCE, evidence_field};
 use crate::engine;
-use crate::message::{self, Message};
+use crate::message::Message;
 use crate::server::fault::Fault;
 use crate::server::params::{Params, Text};
 use crate::verdict::{Class, Cutoffs, Verdict};
@@ -49,12 +49,11 @@ impl Service {
         self.catch_up()?;
         if let Some(name) = &asked.evidence {
             // A field of this name is not the sender's, whatever it is called.
-            text.bytes = message::edited(&text.bytes, &Message::parse(&text.bytes, name).without_ours());
+            text.bytes = Message::parse(&text.bytes, name).without_ours().into_owned();
         }
         let message = asked.annotate.parse(&text.bytes);
-        let cleaned = message.has_ours().then(|| message::edited(&text.bytes, &message.without_ours()));
-        let cleaned = cleaned.as_deref().unwrap_or(&text.bytes);
-        let (score, mut fields) = self.local.weigh(cleaned, |tokens, words| match &asked.evidence {
+        let cleaned = message.without_ours();
+        let (score, mut fields) = self.local.weigh(&cleaned, |tokens, words| match &asked.evidence {
             None => (engine::score(tokens, words, self.options()).probability, Vec::new()),
             Some(name) => {
                 let (score, clues) = engine::clues(tokens, words, self.options());
@@ -66,13 +65,14 @@ impl Service {
         if asked.train {
             // Unsure is trained as ham: that is what the original does.
             let is_spam = verdict.class == Class::Spam;
-            self.learn(cleaned, is_spam)?;
-            fields.push(format!("{TRAINED}: {}", if is_spam { "spam" } else { "ham" }).into_bytes());
+            self.learn(&cleaned, is_spam)?;
+            fields.push((TRAINED.into(), if is_spam { b"spam".to_vec() } else { b"ham".to_vec() }));
         }
         let answer =
             Answer { verdict, fields, message: None, method: "filter", server: None, took: Duration::default() };
-        let edits = asked.annotate.classified(&message, &answer).edits;
-        text.bytes = message::edited(&text.bytes, &edits);
+        let mut graft = Graft::default();
+        asked.annotate.classified(&message, &answer, &mut graft);
+        text.bytes = graft.applied(&text.bytes);
         Ok((score, text))
     }
 

@@ -99,6 +99,36 @@ fn score_tells_why() {
 }
 
 #[test]
+fn clues_are_formatted_as_the_original_does() {
+    let clue = |word: &str, probability| Value::Array(vec![text(word), Value::Double(probability)]);
+    let clues = Value::Array(vec![
+        clue("*H*", 0.5),
+        clue("it's", 0.001),
+        clue("little", 0.5),
+        clue("\u{e9}", 0.99),
+        Value::Array(vec![Value::Base64(b"\xe9".to_vec()), Value::Int(1)]),
+    ]);
+    let options = Options { clue_mailheader_cutoff: 0.1, ..Options::default() };
+    let config = LocalConfig { options, ..LocalConfig::default() };
+    let service = Service::new(Local::trained(memory(), config), None);
+    let format = |params: &[Value]| call(&service, "formatclues", params);
+    // The last one came as bytes, but of which kind it was does not matter to what is shown of it.
+    assert_eq!(
+        format(std::slice::from_ref(&clues)),
+        Ok(text(r#"'*H*': 0.50; "it's": 0.00; u'\xe9': 0.99; u'\xe9': 1.00"#))
+    );
+    assert_eq!(
+        format(&[clues, text(" | ")]),
+        Ok(text(r#"'*H*': 0.50 | "it's": 0.00 | u'\xe9': 0.99 | u'\xe9': 1.00"#))
+    );
+    assert_eq!(format(&[Value::Array(Vec::new())]), Ok(text("")));
+    for bad in [Value::Int(1), Value::Array(vec![text("a")]), Value::Array(vec![Value::Array(vec![text("a")])])] {
+        assert!(format(&[bad]).expect_err("a fault").starts_with("<class 'TypeError'>:formatclues()"));
+    }
+    assert!(format(&[]).is_err());
+}
+
+#[test]
 fn odd_messages_are_answered() {
     for message in ["", "\n", "From a@b Mon Jan  5 10:00:00 2004\n", "no header", "A: 1", "\r\n\r\n", "From "] {
         let out = filtered(&[text(message)]);
