@@ -157,12 +157,10 @@ fn recommendation(rows: &[Row], chosen: &Row, limit: &Limit) -> String {
     let best = rows.iter().map(|row| row.relative).fold(0.0, f64::max);
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = writeln!(
-        text,
-        "\nuse -n {}: the fewest in flight with {:.0} % of the best throughput",
-        chosen.parallel,
-        100.0 * chosen.relative / best
-    );
+    let share = 100.0 * chosen.relative / best;
+    let noise = if share < 97.0 { "; less than that is noise here" } else { "" };
+    let Row { parallel, .. } = chosen;
+    let _ = writeln!(text, "\nuse -n {parallel}: the fewest in flight with {share:.0} % of the best throughput{noise}");
     let _ = writeln!(text, "limited by {limit}");
     let bad = rows.iter().filter(|row| row.unclassified > 0);
     for Row { parallel, unclassified, .. } in bad {

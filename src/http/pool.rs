@@ -104,12 +104,16 @@ impl Pool {
         }
     }
 
-    /// Whether a connection has to go because fewer are wanted than there were. A server with a thread for each of so many
-    /// connections would stay with an idle one, while a call on another one waits for a thread. Where it answers one at a
-    /// time, starved ones go by themselves, and the good one has to stay.
+    /// Whether a connection has to go because fewer are wanted than there are, and another one waits for it. A server with
+    /// a thread for each of so many connections stays with an idle one, while a call on the next waits for a thread.
+    /// Where it answers one at a time, starved ones go by themselves, and the good one has to stay.
     fn is_one_too_many(&self) -> bool {
         let wanted = self.wanted.load(Ordering::Relaxed);
-        wanted < usize::MAX && self.lines.held() > wanted && self.limit() > 1
+        if wanted == usize::MAX || self.lines.held() <= wanted {
+            return false;
+        }
+        let (now, judge) = (Instant::now(), self.site.judge());
+        judge.limit(now) > 1 && judge.neglects(now)
     }
 
     fn note_starvation(&self) {
