@@ -1,7 +1,7 @@
 //! A quick look over a header: does any of its lines matter to anybody? Nearly all headers can be told from here to hold
 //! no Content-Length, no multipart type and nothing the caller watches for, and need not be read line by line.
 
-use memchr::{memchr_iter, memmem};
+use memchr::memchr_iter;
 
 /// What is looked for besides what the splitter itself has to know.
 #[derive(Clone, Debug, Default)]
@@ -26,14 +26,16 @@ impl Watch {
     pub(super) fn glance(&self, text: &[u8], first: usize) -> Glance {
         // Where there is no header, the From_ line's own line end is the first half of the empty line.
         let start = first.saturating_sub(1);
-        let end = memmem::find(&text[start..], b"\n\n").map_or(text.len(), |at| start + at);
-        let end = memmem::find(&text[start..end], b"\n\r\n").map_or(end, |at| start + at);
         let mut glance = Glance::default();
         if first == 0 {
             self.line(text, &mut glance);
         }
-        for at in memchr_iter(b'\n', &text[start..end]) {
-            self.line(&text[start + at + 1..end], &mut glance);
+        for at in memchr_iter(b'\n', &text[start..]) {
+            let rest = &text[start + at + 1..];
+            if let [b'\n', ..] | [b'\r', b'\n', ..] = rest {
+                break;
+            }
+            self.line(rest, &mut glance);
         }
         glance
     }
