@@ -104,7 +104,7 @@ impl Pool {
         }
     }
 
-    /// Whether a connection has to go because fewer are wanted than there are, and another one waits for it. A server with
+    /// Whether a connection has to go because fewer are wanted than there are, and a call may wait for that. A server with
     /// a thread for each of so many connections stays with an idle one, while a call on the next waits for a thread.
     /// Where it answers one at a time, starved ones go by themselves, and the good one has to stay.
     fn is_one_too_many(&self) -> bool {
@@ -112,8 +112,8 @@ impl Pool {
         if wanted == usize::MAX || self.lines.held() <= wanted {
             return false;
         }
-        let (now, judge) = (Instant::now(), self.site.judge());
-        judge.limit(now) > 1 && judge.neglects(now)
+        let judge = self.site.judge();
+        judge.limit(Instant::now()) > 1 && judge.may_neglect_one()
     }
 
     fn note_starvation(&self) {
