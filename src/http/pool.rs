@@ -134,6 +134,10 @@ impl Pool {
     /// on.
     pub fn want(&self, connections: usize) {
         self.wanted.store(connections.max(1), Ordering::Relaxed);
+        // Those in use go when they are given back, but perhaps none is.
+        if self.is_one_too_many() {
+            drop(self.lines.trim(connections.max(1)));
+        }
     }
 
     /// How many connections can be in use at once, right now, as far as the server goes: fewer than were asked for where the server answers one at
