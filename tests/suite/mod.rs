@@ -20,6 +20,7 @@ mod postfix;
 mod reports;
 mod sample;
 mod serve;
+mod serve_peers;
 mod served;
 mod servers;
 mod servers_down;

@@ -97,9 +97,15 @@ impl Served {
 
     /// Stops it, which has to succeed; how long that took.
     #[track_caller]
-    pub(crate) fn stop(mut self) -> Duration {
-        let started = Instant::now();
+    pub(crate) fn stop(self) -> Duration {
         self.signal(Signal::TERM);
+        self.stop_was_told()
+    }
+
+    /// Waits for the end of one that was told to stop, which has to succeed; how long that took.
+    #[track_caller]
+    pub(crate) fn stop_was_told(mut self) -> Duration {
+        let started = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("ours") {
                 assert_eq!(status.code(), Some(0), "{:?}", self.lines.try_iter().collect::<Vec<_>>());
@@ -120,6 +126,13 @@ impl Drop for Served {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Runs Python with the server's URL as its argument.
+pub(crate) fn python(served: &Served, script: &str) -> String {
+    let out = Command::new("python3").args(["-c", script, &served.url]).output().expect("Python 3");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).expect("text")
 }
 
 /// A call in XML.
