@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use hamsift::pipeline::{Done, End, Event, Limits, Sink, Stop, run};
+use hamsift::pipeline::{Done, End, Event, Limits, Sink, Stop, Threads, run};
 
 const ITEMS: u64 = 20_000;
 
@@ -26,7 +26,7 @@ impl Sink<u64> for Count {
 
 /// Sends all items through; `spin` is the work on each, in rounds of a hash.
 fn through(threads: usize, ordered: bool, spin: u32) {
-    let limits = Limits { threads, items: 4096, bytes: 12 << 20, ordered };
+    let limits = Limits { threads: Threads::new(threads), items: 4096, bytes: 12 << 20, ordered };
     let (_, end) = run(
         limits,
         &Stop::default(),

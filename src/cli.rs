@@ -2,6 +2,7 @@
 
 mod deliver;
 mod serve;
+mod tune;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use crate::verdict::Class;
 
 pub use deliver::{DeliverArgs, FsyncArg};
 pub use serve::{ServeArgs, UnitArg};
+pub use tune::TuneArgs;
 
 /// The most calls in flight; more is capped.
 pub const MOST_PARALLEL: usize = 256;
@@ -66,6 +68,8 @@ pub enum Command {
     Db(Box<DbArgs>),
     /// Tell how well the engine does on your own mail, by cross-validation
     Eval(Box<EvalArgs>),
+    /// Find out how many messages in flight your server or machine is best asked with
+    Tune(Box<TuneArgs>),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -171,9 +175,9 @@ pub struct FilterArgs {
     /// Where the verdict comes from otherwise
     #[command(flatten)]
     pub samples: SampleArgs,
-    /// Messages in flight [default: 4 with a server, else one per CPU]
-    #[arg(short = 'n', long, value_name = "N", value_parser = parallel, help_heading = "Classifier")]
-    pub parallel: Option<usize>,
+    /// Messages in flight, or `auto` to find the best number meanwhile [default: 4 with a server, else one per CPU]
+    #[arg(short = 'n', long, value_name = "N|auto", value_parser = parallel_or_auto, help_heading = "Classifier")]
+    pub parallel: Option<Parallel>,
     /// Write here rather than to standard output; the file appears when it is complete
     #[arg(short, long, value_name = "FILE", help_heading = "Output", conflicts_with_all = ["in_place", "sort"])]
     pub output: Option<PathBuf>,
@@ -289,9 +293,9 @@ pub struct ScoreArgs {
     /// Where the verdict comes from otherwise
     #[command(flatten)]
     pub samples: SampleArgs,
-    /// Messages in flight [default: 4 with a server, else one per CPU]
-    #[arg(short = 'n', long, value_name = "N", value_parser = parallel, help_heading = "Classifier")]
-    pub parallel: Option<usize>,
+    /// Messages in flight, or `auto` to find the best number meanwhile [default: 4 with a server, else one per CPU]
+    #[arg(short = 'n', long, value_name = "N|auto", value_parser = parallel_or_auto, help_heading = "Classifier")]
+    pub parallel: Option<Parallel>,
     /// What is told
     #[command(flatten)]
     pub tell: TellArgs,
@@ -444,6 +448,15 @@ pub enum OnErrorArg {
     Tempfail,
 }
 
+/// Messages in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parallel {
+    /// As many as turn out to be best.
+    Auto,
+    /// So many.
+    Number(usize),
+}
+
 /// Messages of this class, or those that have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Only(pub Option<Class>);
@@ -492,6 +505,13 @@ fn parallel(text: &str) -> Result<usize, String> {
     match text.parse::<u64>() {
         Ok(0) | Err(_) => Err("must be a number from 1".to_owned()),
         Ok(number) => Ok(usize::try_from(number).unwrap_or(usize::MAX)),
+    }
+}
+
+fn parallel_or_auto(text: &str) -> Result<Parallel, String> {
+    match text {
+        "auto" => Ok(Parallel::Auto),
+        text => parallel(text).map(Parallel::Number).map_err(|error| format!("{error}, or auto")),
     }
 }
 
@@ -564,10 +584,11 @@ mod tests {
     #[test]
     fn formails_numbers_are_understood() {
         let args = filter("-s http://h +3 -20 -n 2 in.mbox");
-        assert_eq!((args.skip, args.total, args.parallel), (3, Some(20), Some(2)));
+        assert_eq!((args.skip, args.total, args.parallel), (3, Some(20), Some(Parallel::Number(2))));
         assert_eq!(filter("-s http://h -- +3").mailboxes, [PathBuf::from("+3")]);
         assert!(parse("filter -n -1").is_err());
         assert!(parse("filter -s http://h -n 0").is_err());
+        assert_eq!(filter("-s http://h -n auto").parallel, Some(Parallel::Auto));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod answer;
 mod health;
 pub mod local;
 mod method;
+pub mod paced;
 pub mod remote;
 
 use std::sync::Arc;
@@ -27,6 +28,31 @@ pub trait Classifier: Send + Sync {
 
     /// What was done so far.
     fn usage(&self) -> Usage;
+
+    /// Asks for at most so many verdicts at once from now on, however many callers there are: those of calls that are
+    /// repeated after a pause would come on top of the others otherwise.
+    fn at_most(&self, _calls: usize) {}
+
+    /// What is known of how much may be asked at once.
+    fn strain(&self) -> Strain {
+        Strain::default()
+    }
+}
+
+/// How a classifier bears what is asked of it at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strain {
+    /// More calls at once than this only wait for each other.
+    pub most: usize,
+    /// Attempts so far that brought no answer.
+    pub failures: u64,
+}
+
+impl Default for Strain {
+    /// Nothing is known to be too much.
+    fn default() -> Strain {
+        Strain { most: usize::MAX, failures: 0 }
+    }
 }
 
 /// A verdict and what came with it.

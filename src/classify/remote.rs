@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::classify::health::{Health, Outlook};
 use crate::classify::method::{Choice, Method, Turn};
-use crate::classify::{Answer, Classifier, Refusal, ServerUsage, Usage, answer};
+use crate::classify::{Answer, Classifier, Refusal, ServerUsage, Strain, Usage, answer};
 use crate::encode::Encoder;
 use crate::http::{self, Endpoint, Pool, PoolConfig};
 use crate::verdict::{Cutoffs, Verdict};
@@ -62,6 +62,8 @@ pub struct Remote {
     config: RemoteConfig,
     servers: Vec<Server>,
     retries: AtomicU64,
+    /// Attempts that brought no answer.
+    unanswered: AtomicU64,
     notes: Mutex<Vec<String>>,
 }
 
@@ -95,7 +97,13 @@ impl Remote {
             })
         };
         let servers = config.servers.iter().map(server).collect::<Result<_, _>>()?;
-        Ok(Remote { config, servers, retries: AtomicU64::new(0), notes: Mutex::default() })
+        Ok(Remote {
+            config,
+            servers,
+            retries: AtomicU64::new(0),
+            unanswered: AtomicU64::new(0),
+            notes: Mutex::default(),
+        })
     }
 
     /// Has something told with the next notes.
@@ -143,6 +151,7 @@ impl Remote {
                 match self.call(server, message, deadline) {
                     Err(Trouble::NoAnswer(text)) => {
                         server.failures.fetch_add(1, Ordering::Relaxed);
+                        self.unanswered.fetch_add(1, Ordering::Relaxed);
                         server.health.failed(began, Instant::now());
                         why = text;
                     }
@@ -287,6 +296,15 @@ impl Classifier for Remote {
     fn notes(&self) -> Vec<String> {
         let own = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
         own.into_iter().chain(self.servers.iter().flat_map(|server| server.pool.take_notes())).collect()
+    }
+
+    fn at_most(&self, calls: usize) {
+        self.servers.iter().for_each(|server| server.pool.want(calls));
+    }
+
+    fn strain(&self) -> Strain {
+        let most = self.servers.iter().map(|server| server.pool.limit()).sum();
+        Strain { most, failures: self.unanswered.load(Ordering::Relaxed) }
     }
 
     fn usage(&self) -> Usage {

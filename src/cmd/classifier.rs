@@ -7,13 +7,15 @@ use std::thread::available_parallelism;
 use super::database;
 use crate::classify::annotate::{Annotate, Apply};
 use crate::classify::local::{Local, LocalConfig};
+use crate::classify::paced::Paced;
 use crate::classify::remote::{Remote, RemoteConfig};
 use crate::classify::{Answer, Classifier, Method};
-use crate::cli::{ApplyArg, ClassifierArgs, EngineArgs, MOST_PARALLEL, MethodArg, SampleArgs};
+use crate::cli::{ApplyArg, ClassifierArgs, EngineArgs, MOST_PARALLEL, MethodArg, Parallel, SampleArgs};
 use crate::engine::Options;
 use crate::exit::{Exit, Failure};
 use crate::http::Endpoint;
 use crate::message::Message;
+use crate::pipeline::Threads;
 use crate::report::Teller;
 use crate::training::{self, Bad, Found, Learner, Sample, TrainingError};
 use crate::verdict::Cutoffs;
@@ -82,12 +84,9 @@ impl Choice {
     }
 }
 
-/// Messages in flight where nothing is said about it.
-pub(super) fn default_parallel(args: &ClassifierArgs, samples: &SampleArgs) -> usize {
-    match Choice::make(args, samples) {
-        Ok(Choice::Servers(_)) | Err(_) => SERVER_PARALLEL,
-        Ok(Choice::Samples(_) | Choice::Database(_)) => cpus().min(MOST_PARALLEL),
-    }
+/// Whether the engine gives the verdicts.
+pub(super) fn is_engine(args: &ClassifierArgs, samples: &SampleArgs) -> bool {
+    matches!(Choice::make(args, samples), Ok(Choice::Samples(_) | Choice::Database(_)))
 }
 
 /// Threads that can run at once here.
@@ -104,6 +103,66 @@ pub(super) fn open(
     match Choice::make(args, samples)? {
         Choice::Servers(urls) => remote(args, &urls, parallel),
         choice => Ok(Arc::new(local(args, choice, false)?)),
+    }
+}
+
+/// A classifier, and how many messages it is asked about at once.
+pub(super) struct Asked {
+    pub(super) classifier: Arc<dyn Classifier>,
+    /// Messages in flight; where that is found out meanwhile, the number changes.
+    pub(super) threads: Threads,
+    paced: Option<Arc<Paced>>,
+    /// What is to be told before it begins.
+    note: Option<String>,
+}
+
+/// The same, with as many messages in flight as is said, or as is good where nothing is said.
+pub(super) fn open_with(
+    args: &ClassifierArgs,
+    samples: &SampleArgs,
+    parallel: Option<Parallel>,
+) -> anyhow::Result<Asked> {
+    let (threads, note) = threads(args, samples, parallel);
+    let is_paced = parallel == Some(Parallel::Auto) && !is_engine(args, samples);
+    let classifier = open(args, samples, if is_paced { MOST_PARALLEL } else { threads.get() })?;
+    let paced = is_paced.then(|| Arc::new(Paced::new(classifier.clone(), threads.clone(), MOST_PARALLEL)));
+    let classifier = paced.clone().map_or(classifier, |paced| paced);
+    Ok(Asked { classifier, threads, paced, note })
+}
+
+/// Messages in flight at the beginning, and what is to be told of that. The engine is done by the CPUs here, so there
+/// is nothing to find out.
+pub(super) fn threads(
+    args: &ClassifierArgs,
+    samples: &SampleArgs,
+    parallel: Option<Parallel>,
+) -> (Threads, Option<String>) {
+    let number = match parallel {
+        Some(Parallel::Number(number)) => number,
+        _ if is_engine(args, samples) => cpus().min(MOST_PARALLEL),
+        _ => SERVER_PARALLEL,
+    };
+    let note = match parallel {
+        _ if number > MOST_PARALLEL => Some(format!("-n {MOST_PARALLEL} is the most; going on with that")),
+        Some(Parallel::Auto) if is_engine(args, samples) => Some(format!("-n auto: {number}, one per CPU")),
+        _ => None,
+    };
+    (Threads::new(number.min(MOST_PARALLEL)), note)
+}
+
+impl Asked {
+    /// Tells what is to be known before it begins.
+    pub(super) fn tell_before(&self, teller: &Teller) {
+        self.note.iter().for_each(|note| teller.note(note));
+    }
+
+    /// Where the best number of messages in flight was looked for, tells what was found, and leaves it in `threads`.
+    pub(super) fn settle(&self, teller: &Teller) {
+        if let Some(paced) = &self.paced {
+            self.threads.set(paced.settled());
+            teller.detail(&format!("-n auto: {}", paced.path()));
+            teller.note(&format!("-n auto: ended with {}", paced.settled()));
+        }
     }
 }
 

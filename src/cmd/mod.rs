@@ -11,6 +11,7 @@ mod score;
 mod serve;
 mod signals;
 mod train;
+mod tune;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -33,6 +34,7 @@ pub fn run(cli: Cli) -> Exit {
         Command::Score(args) => score::run(*args),
         Command::Db(args) => db::run(*args),
         Command::Eval(args) => eval::run(*args),
+        Command::Tune(args) => tune::run(*args, cli.config),
         Command::Completions { shell } => {
             // Not straight to standard output: there it panics when that fails.
             let mut script = Vec::new();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::classifier;
 use crate::classify::local::{Clue, Local};
 use crate::classify::{Classifier, Refusal};
-use crate::cli::{MOST_PARALLEL, ScoreArgs};
+use crate::cli::ScoreArgs;
 use crate::exit::{Exit, Failure};
 use crate::mailbox::{Mailbox, MailboxError};
 use crate::message::{self, Message};
@@ -71,20 +71,22 @@ struct Line {
 /// Runs the command.
 pub(super) fn run(args: ScoreArgs) -> anyhow::Result<Exit> {
     let teller = Teller::new(args.tell.volume(), args.tell.color.into(), None);
-    let parallel = args.parallel.unwrap_or_else(|| classifier::default_parallel(&args.classifier, &args.samples));
-    let parallel = parallel.min(MOST_PARALLEL);
-    let scorer = if args.clues {
-        Scorer::Engine(classifier::open_engine(&args.classifier, &args.samples, "--clues")?)
+    let (threads, asked, scorer) = if args.clues {
+        let local = classifier::open_engine(&args.classifier, &args.samples, "--clues")?;
+        (classifier::threads(&args.classifier, &args.samples, args.parallel).0, None, Scorer::Engine(local))
     } else {
-        Scorer::Any(classifier::open(&args.classifier, &args.samples, parallel)?)
+        let asked = classifier::open_with(&args.classifier, &args.samples, args.parallel)?;
+        let scorer = Scorer::Any(asked.classifier.clone());
+        (asked.threads.clone(), Some(asked), scorer)
     };
+    asked.iter().for_each(|asked| asked.tell_before(&teller));
     classifier::tell(&args.classifier, &args.samples, &teller);
     let files = if args.files.is_empty() { vec![PathBuf::from("-")] } else { args.files };
     for file in &files {
         Mailbox::check(file).map_err(|error| mailbox_failure(&error))?;
     }
     let (scorer, header, max_size) = (Arc::new(scorer), args.classifier.header, args.classifier.max_size);
-    let limits = Limits { threads: parallel, items: WINDOW.0, bytes: WINDOW.1, ordered: true };
+    let limits = Limits { threads, items: WINDOW.0, bytes: WINDOW.1, ordered: true };
     let sink = Printer { out: BufWriter::new(io::stdout()), teller, scorer: scorer.clone(), unclassified: 0 };
     let (mut printer, end) = pipeline::run(
         limits,
@@ -96,6 +98,7 @@ pub(super) fn run(args: ScoreArgs) -> anyhow::Result<Exit> {
         sink,
     )?;
     printer.tell_notes();
+    asked.iter().for_each(|asked| asked.settle(&printer.teller));
     printer.teller.trouble_counts();
     let exit = if printer.unclassified > 0 { Exit::TempFail } else { Exit::Ok };
     match end {
@@ -122,7 +125,7 @@ fn cannot_write(error: &io::Error) -> anyhow::Error {
 
 type Outcome = (Option<String>, Fate);
 
-fn read(files: &[PathBuf], max_size: u64, feed: &Feed<Job, Outcome, Line>) -> Result<(), MailboxError> {
+fn read(files: &[PathBuf], max_size: u64, feed: &Feed<Job, Line>) -> Result<(), MailboxError> {
     for path in files {
         let mut mailbox = Mailbox::open(path)?;
         while let Some(mail) = mailbox.next()? {

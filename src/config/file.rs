@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, Command};
 use toml::{Table, Value};
@@ -28,11 +28,18 @@ pub(super) struct File {
 impl File {
     /// Reads and checks the file. One that is not there is none, unless it `must_exist`.
     pub(super) fn read(path: PathBuf, must_exist: bool, cli: &Command) -> Result<Option<File>, ConfigError> {
-        let failed = |text: &dyn std::fmt::Display| ConfigError(format!("{}: {text}", path.display()));
-        let file = match fs::File::open(&path) {
+        match path.metadata() {
             Err(error) if error.kind() == ErrorKind::NotFound && !must_exist => return Ok(None),
-            file => file.map_err(|error| failed(&error))?,
-        };
+            _ => {}
+        }
+        let text = File::text(&path)?;
+        File::parse(path, &text, cli).map(Some)
+    }
+
+    /// What stands in a file, if that is one to be trusted.
+    pub(super) fn text(path: &Path) -> Result<String, ConfigError> {
+        let failed = |text: &dyn std::fmt::Display| ConfigError(format!("{}: {text}", path.display()));
+        let file = fs::File::open(path).map_err(|error| failed(&error))?;
         // Whoever may write it may have mail sent elsewhere.
         let metadata = file.metadata().map_err(|error| failed(&error))?;
         if metadata.is_file() && metadata.mode() & 0o002 != 0 {
@@ -43,7 +50,7 @@ impl File {
         if text.len() as u64 > LARGEST {
             return Err(failed(&"more than a megabyte; that is no configuration"));
         }
-        File::parse(path.clone(), &text, cli).map(Some)
+        Ok(text)
     }
 
     fn parse(path: PathBuf, text: &str, cli: &Command) -> Result<File, ConfigError> {

@@ -5,6 +5,7 @@
 //! taken from elsewhere.
 
 mod file;
+mod save;
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -17,6 +18,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory};
 use crate::cli::Cli;
 use crate::http::Endpoint;
 use file::File;
+
+pub use save::save;
 
 /// What is wrong with the configuration.
 #[derive(Debug, thiserror::Error)]
@@ -135,10 +138,14 @@ fn named_file(arguments: &[OsString]) -> Option<PathBuf> {
 }
 
 fn open_file(cli: &Command, arguments: &[OsString]) -> Result<Option<File>, ConfigError> {
-    let variable = || std::env::var_os("HAMSIFT_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let named = named_file(arguments).or_else(variable);
+    let named = named_file(arguments).or_else(named_by_variable);
     let must_exist = named.is_some();
     named.or_else(default_path).map_or(Ok(None), |path| File::read(path, must_exist, cli))
+}
+
+/// The file that the environment names.
+fn named_by_variable() -> Option<PathBuf> {
+    std::env::var_os("HAMSIFT_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// `$XDG_CONFIG_HOME/hamsift/config.toml`, or the same in `~/.config` (XDG Base Directory Specification).

@@ -115,6 +115,12 @@ impl Judge {
         }
     }
 
+    /// Whether a call waits on a connection that has never been answered: a server with a thread for each of so many
+    /// connections may have none for this one.
+    pub(super) fn may_neglect_one(&self) -> bool {
+        self.live.iter().any(|live| live.busy && live.answers == 0)
+    }
+
     fn is_stuck(&self, now: Instant) -> bool {
         let patience = STUCK.max(self.longest * 4);
         self.live
@@ -266,6 +272,19 @@ mod tests {
         court.judge.answered(1, court.at(2000));
         court.send(1, 2000);
         assert_eq!((court.limit(5000), court.limit(6061)), (1, 4));
+    }
+
+    #[test]
+    fn only_a_connection_that_was_never_answered_may_be_neglected() {
+        let mut court = Court::new(4);
+        court.open(1, 0);
+        court.answer(1, 10, 1);
+        court.send(1, 20);
+        assert!(!court.judge.may_neglect_one(), "a call on a connection that has answered before is only slow");
+        court.open(2, 100);
+        assert!(court.judge.may_neglect_one());
+        court.answer(2, 360, 1);
+        assert!(!court.judge.may_neglect_one());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The pool: one server, at most so many connections, any number of threads.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,8 @@ impl Default for PoolConfig {
 pub struct Pool {
     site: Arc<Site>,
     lines: Seats<Line>,
+    /// So many connections in use at once, and no more, is what the caller wants for now.
+    wanted: AtomicUsize,
     notes: Mutex<Vec<String>>,
 }
 
@@ -55,7 +58,12 @@ impl Pool {
             _ => TlsConfig::default(),
         };
         let site = Site::new(endpoint, config.connections, config.connect_timeout, tls);
-        Ok(Self { site: Arc::new(site), lines: Seats::new(), notes: Mutex::default() })
+        Ok(Self {
+            site: Arc::new(site),
+            lines: Seats::new(),
+            wanted: AtomicUsize::new(usize::MAX),
+            notes: Mutex::default(),
+        })
     }
 
     /// Sends `body` and gives back the answer, whatever its status. May be called by many threads at once; those for
@@ -70,7 +78,7 @@ impl Pool {
         let late = || HttpError::Timeout { answer_began: false };
         let mut stale = false;
         loop {
-            let limit = || self.site.judge().limit(Instant::now());
+            let limit = || self.limit().min(self.wanted.load(Ordering::Relaxed));
             let mut seat = self.lines.take(deadline, limit, || Line::new(&self.site)).ok_or_else(late)?;
             let result = seat.with(|line| {
                 let result = line.post(body, answer_limit, deadline);
@@ -79,7 +87,11 @@ impl Pool {
             let (result, connected) = result.ok_or_else(late)?;
             // A line without a connection is no use to the next call as long as there is one with.
             seat.put_last(!connected);
-            drop(seat);
+            if self.is_one_too_many() {
+                seat.discard();
+            } else {
+                drop(seat);
+            }
             match result {
                 Ok(answer) => return Ok(answer),
                 Err(Failure::Told(error)) => return Err(error),
@@ -90,6 +102,18 @@ impl Pool {
             debug!("{}: sent again", self.site.endpoint);
             self.site.count_repeat();
         }
+    }
+
+    /// Whether a connection has to go because fewer are wanted than there are, and a call may wait for that. A server with
+    /// a thread for each of so many connections stays with an idle one, while a call on the next waits for a thread.
+    /// Where it answers one at a time, starved ones go by themselves, and the good one has to stay.
+    fn is_one_too_many(&self) -> bool {
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        if wanted == usize::MAX || self.lines.held() <= wanted {
+            return false;
+        }
+        let judge = self.site.judge();
+        judge.limit(Instant::now()) > 1 && judge.may_neglect_one()
     }
 
     fn note_starvation(&self) {
@@ -104,6 +128,23 @@ impl Pool {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.lines.in_use()
+    }
+
+    /// From now on at most so many connections are in use at once, if not fewer for another reason. Calls under way go
+    /// on.
+    pub fn want(&self, connections: usize) {
+        self.wanted.store(connections.max(1), Ordering::Relaxed);
+        // Those in use go when they are given back, but perhaps none is.
+        if self.is_one_too_many() {
+            drop(self.lines.trim(connections.max(1)));
+        }
+    }
+
+    /// How many connections can be in use at once, right now, as far as the server goes: fewer than were asked for where the server answers one at
+    /// a time.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.site.judge().limit(Instant::now())
     }
 
     /// What the pool has done so far.

@@ -1,12 +1,13 @@
 //! An order-keeping, bounded, parallel map from a source through workers to a sink. It knows nothing of mail.
 //!
-//! The source runs in a thread of its own and jobs on a pool of `threads` workers. The sink has no thread: whoever
+//! The source runs in a thread of its own and jobs on a crew of `threads` workers, whose number may change meanwhile. The sink has no thread: whoever
 //! makes the next item in order ready, source or worker, carries all that is ready to the sink, one at a time. So an
 //! item is written where it is still in the cache, and no thread has to be woken for it.
 //!
 //! All threads own what they touch, so that [`run`] can return at once when it is told to stop, while the source still
 //! hangs in a read and a worker in a call: the process then ends without waiting for either.
 
+mod crew;
 mod window;
 
 use std::io;
@@ -15,14 +16,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use window::{Carried, Filled, State, Window};
+use crew::Crew;
+pub use crew::Threads;
+use window::{Carried, Filled, Place, State, Window};
 pub use window::{Closed, Stop};
 
 /// How much may be under way at once.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Limits {
-    /// Worker threads: jobs in flight.
-    pub threads: usize,
+    /// Jobs in flight.
+    pub threads: Threads,
     /// Items between source and sink.
     pub items: usize,
     /// Sum of their weights, in bytes; a single heavier item passes alone.
@@ -123,24 +126,16 @@ impl<T: Send, K: Sink<T>> Outlet<T, K> {
 }
 
 /// Where the source puts its items.
-pub struct Feed<J, O, T> {
+pub struct Feed<J: Send + 'static, T> {
     outlet: Arc<dyn Carry<T>>,
-    pool: rayon::ThreadPool,
-    work: Arc<dyn Fn(&mut J) -> O + Send + Sync>,
-    finish: fn(Done<J, O>) -> T,
+    crew: Arc<Crew<(J, Place)>>,
 }
 
-impl<J: Send + 'static, O: Send + 'static, T: Send + 'static> Feed<J, O, T> {
+impl<J: Send + 'static, T: Send + 'static> Feed<J, T> {
     /// Hands a job to the workers; waits while the window is full.
-    pub fn work(&self, mut job: J, weight: usize) -> Result<(), Closed> {
+    pub fn work(&self, job: J, weight: usize) -> Result<(), Closed> {
         let place = self.outlet.window().reserve(weight)?;
-        let (outlet, work, finish) = (self.outlet.clone(), self.work.clone(), self.finish);
-        self.pool.spawn_fifo(move || {
-            let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut job))).ok();
-            if let Filled::Carry = outlet.window().fill(place, finish(Done { job, outcome })) {
-                outlet.carry();
-            }
-        });
+        self.crew.give((job, place));
         Ok(())
     }
 
@@ -154,33 +149,42 @@ impl<J: Send + 'static, O: Send + 'static, T: Send + 'static> Feed<J, O, T> {
     }
 }
 
+impl<J: Send + 'static, T> Drop for Feed<J, T> {
+    fn drop(&mut self) {
+        self.crew.close();
+    }
+}
+
 /// Runs `source` in a thread of its own and `work` on `limits.threads` workers, until all has gone to `sink`, which is
 /// given back, or that failed, or `stop` was used. `quiet` is how long nothing has to come before the sink is told.
 pub fn run<J, O, T, S, K>(
     limits: Limits,
     stop: &Stop,
     quiet: Duration,
-    source: impl FnOnce(&Feed<J, O, T>) -> S + Send + 'static,
+    source: impl FnOnce(&Feed<J, T>) -> S + Send + 'static,
     work: impl Fn(&mut J) -> O + Send + Sync + 'static,
     finish: fn(Done<J, O>) -> T,
     sink: K,
 ) -> io::Result<(K, End<S, K::Error>)>
 where
     J: Send + 'static,
-    O: Send + 'static,
+    O: 'static,
     T: Send + 'static,
     S: Send + 'static,
     K: Sink<T>,
 {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(limits.threads)
-        .thread_name(|number| format!("worker {number}"))
-        .build()
-        .map_err(io::Error::other)?;
+    let threads = limits.threads.clone();
     let outlet =
         Arc::new(Outlet { window: Window::new(limits), sink: Mutex::new(Some(sink)), error: Mutex::new(None) });
     stop.stops(outlet.clone());
-    let feed = Feed { outlet: outlet.clone(), pool, work: Arc::new(work), finish };
+    let place = outlet.clone();
+    let crew = Crew::start(threads, move |(mut job, at): (J, Place)| {
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut job))).ok();
+        if let Filled::Carry = place.window.fill(at, finish(Done { job, outcome })) {
+            place.carry();
+        }
+    })?;
+    let feed = Feed { outlet: outlet.clone(), crew };
     let at_end = CloseOnDrop(outlet.clone());
     let source = thread::Builder::new().name("reader".into()).spawn(move || {
         let result = source(&feed);

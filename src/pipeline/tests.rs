@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,7 +6,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-const LIMITS: Limits = Limits { threads: 4, items: 8, bytes: 1000, ordered: true };
+fn limits() -> Limits {
+    Limits { threads: Threads::new(4), items: 8, bytes: 1000, ordered: true }
+}
+
 const QUIET: Duration = Duration::from_millis(20);
 
 fn same<T>(done: Done<T, ()>) -> T {
@@ -67,7 +70,7 @@ fn numbers(
 
 #[test]
 fn nothing_in_nothing_out() {
-    assert!(numbers(LIMITS, 0, |_| false, |_| ()).is_empty());
+    assert!(numbers(limits(), 0, |_| false, |_| ()).is_empty());
 }
 
 #[test]
@@ -76,7 +79,7 @@ fn a_late_first_item_keeps_the_order_and_the_window_full_but_not_fuller() {
     let gate = Arc::new(Barrier::new(2));
     let (first, last) = (gate.clone(), gate);
     let out = numbers(
-        LIMITS,
+        limits(),
         100,
         |_| false,
         move |number| {
@@ -85,7 +88,7 @@ fn a_late_first_item_keeps_the_order_and_the_window_full_but_not_fuller() {
                 0 => {
                     first.wait();
                     // All that fits behind the first one has begun, and nothing more could.
-                    assert!(STARTED.load(Ordering::SeqCst) <= LIMITS.items);
+                    assert!(STARTED.load(Ordering::SeqCst) <= limits().items);
                 }
                 7 => drop(last.wait()),
                 _ => {}
@@ -98,7 +101,7 @@ fn a_late_first_item_keeps_the_order_and_the_window_full_but_not_fuller() {
 #[test]
 fn a_panic_costs_one_outcome() {
     let (sink, end) = run(
-        LIMITS,
+        limits(),
         &Stop::default(),
         QUIET,
         |feed| (0..20u32).try_for_each(|number| feed.work(number, 1)),
@@ -116,7 +119,7 @@ fn a_panic_costs_one_outcome() {
 fn a_failing_sink_ends_the_source() {
     let (told, closed) = std::sync::mpsc::channel();
     let (_, end) = run(
-        LIMITS,
+        limits(),
         &Stop::default(),
         QUIET,
         move |feed| {
@@ -138,7 +141,7 @@ fn a_failing_sink_ends_the_source() {
 #[test]
 fn a_panicking_source_or_sink_is_told() {
     let (sink, end) = run(
-        LIMITS,
+        limits(),
         &Stop::default(),
         QUIET,
         |feed| {
@@ -152,7 +155,7 @@ fn a_panicking_source_or_sink_is_told() {
     .expect("threads");
     assert_eq!((sink.0, end), (vec![1], End::<(), ()>::Panicked));
     let (_, end) = run(
-        LIMITS,
+        limits(),
         &Stop::default(),
         QUIET,
         |feed| (0..100u32).try_for_each(|number| feed.work(number, 1)),
@@ -174,7 +177,7 @@ fn a_stop_waits_neither_for_the_source_nor_for_workers() {
     let (in_source, in_work, in_sink) = (hang.clone(), hang, stop.clone());
     let (told, out) = std::sync::mpsc::channel();
     let (_, end) = run(
-        LIMITS,
+        limits(),
         &stop,
         QUIET,
         move |feed| {
@@ -206,14 +209,14 @@ fn a_stop_waits_neither_for_the_source_nor_for_workers() {
 
 #[test]
 fn unordered_gives_the_same_items() {
-    let out = numbers(Limits { ordered: false, ..LIMITS }, 500, |n| n % 3 == 0, |_| ());
+    let out = numbers(Limits { ordered: false, ..limits() }, 500, |n| n % 3 == 0, |_| ());
     assert_eq!(out.len(), 500);
     assert_eq!(out.into_iter().collect::<HashSet<_>>(), (0..500).collect());
 }
 
 #[test]
 fn a_heavy_item_passes_alone() {
-    let out = numbers(Limits { bytes: 5, ..LIMITS }, 20, |_| false, |_| ());
+    let out = numbers(Limits { bytes: 5, ..limits() }, 20, |_| false, |_| ());
     assert_eq!(out, (0..20).collect::<Vec<_>>());
 }
 
@@ -228,7 +231,49 @@ proptest! {
     ) {
         let count = delays.len() as u32;
         let work = move |number: u32| std::thread::sleep(Duration::from_micros(delays[number as usize]));
-        let out = numbers(Limits { threads, items, bytes, ordered: true }, count, move |n| ready[n as usize], work);
+        let out = numbers(Limits { threads: Threads::new(threads), items, bytes, ordered: true }, count, move |n| ready[n as usize], work);
         prop_assert_eq!(out, (0..count).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn as_many_work_at_once_as_are_wanted_at_the_moment() {
+    // Jobs tell how many of them are at work; the wanted number goes up, and down again.
+    let threads = Threads::new(1);
+    let (busy, most) = (AtomicUsize::new(0), std::sync::Mutex::new(HashMap::new()));
+    let most = Arc::new(most);
+    let (wanted, seen) = (threads.clone(), most.clone());
+    let together = Barrier::new(3);
+    let work = move |number: u32| {
+        let now = busy.fetch_add(1, Ordering::SeqCst) + 1;
+        let phase = number / 300;
+        let mut seen = seen.lock().expect("no panic");
+        let most = seen.entry(phase).or_insert(0);
+        *most = now.max(*most);
+        drop(seen);
+        match number {
+            299 => wanted.set(3),
+            // Three have to be here at once, or nobody gets on.
+            400..403 => drop(together.wait()),
+            599 => wanted.set(1),
+            _ => {}
+        }
+        busy.fetch_sub(1, Ordering::SeqCst);
+    };
+    assert_eq!(numbers(Limits { threads, ..limits() }, 900, |_| false, work), (0..900).collect::<Vec<_>>());
+    let most = most.lock().expect("no panic");
+    assert_eq!((most[&0], most[&1]), (1, 3));
+}
+
+#[test]
+fn threads_are_started_when_none_is_idle() {
+    let ids = Arc::new(std::sync::Mutex::new(HashSet::new()));
+    let seen = ids.clone();
+    let work = move |_| {
+        seen.lock().expect("no panic").insert(thread::current().id());
+    };
+    // One job at a time: a second thread is only started where the first is not back in its place yet.
+    numbers(Limits { threads: Threads::new(1000), items: 1, ..limits() }, 400, |_| false, work);
+    let count = ids.lock().expect("no panic").len();
+    assert!((1..100).contains(&count), "{count}");
 }

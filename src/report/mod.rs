@@ -3,7 +3,7 @@
 mod latency;
 mod progress;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -57,6 +57,7 @@ pub struct Teller {
     color: bool,
     progress: Option<Progress>,
     troubles: Mutex<BTreeMap<&'static str, Kind>>,
+    noted: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -72,7 +73,7 @@ impl Teller {
             When::Auto => color.here() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
             other => other.here(),
         };
-        Teller { volume, color, progress, troubles: Mutex::default() }
+        Teller { volume, color, progress, troubles: Mutex::default(), noted: Mutex::default() }
     }
 
     /// Whether details are told.
@@ -89,6 +90,13 @@ impl Teller {
     pub fn note(&self, text: &str) {
         if self.volume >= Volume::Normal {
             self.line("1", text);
+        }
+    }
+
+    /// Tells something worth knowing, unless it has been told so.
+    pub fn note_once(&self, text: &str) {
+        if self.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned()) {
+            self.note(text);
         }
     }
 

@@ -2,7 +2,9 @@
 """A scoring server for the tests, with nothing but Python's standard library.  usage: server.py CONFIG (JSON)
 
 {"mode": "threads" (HTTP/1.1, a thread per connection) | "single" (HTTP/1.1, one connection at a time) | "http10",
- "unix": PATH instead of a port, "score": one for all messages, "py3": every `filter` ends in a fault, "rules": [...]}
+ "workers": so many threads in all, each stays with its connection,
+ "most": closes connections beyond so many at once, unread, "unix": PATH instead of a port,
+ "score": one for all messages, "py3": every `filter` ends in a fault, "rules": [...]}
 
 A rule {"has": TEXT, "nth": N, "method": NAME, "do": WHAT, ...} is used for the first request that fits. WHAT:
   fault          a fault; its text is "text"            status   an HTTP "status" with a "location" and no XML
@@ -12,7 +14,7 @@ A rule {"has": TEXT, "nth": N, "method": NAME, "do": WHAT, ...} is used for the 
   hold           answers when a line comes on standard input
 
 The score of a message is what stands behind "X-Score: " in it, else a checksum. Standard output tells the port (0 for a
-Unix socket), then a line per event: "accept", "request METHOD AUTHORIZATION", "held". The server ends with its input.
+Unix socket), then a line per event: "accept", "refuse", "request METHOD AUTHORIZATION", "held". The server ends with its input.
 """
 import json, os, re, socket, sys, threading, time, zlib
 from xmlrpc.client import Binary, Fault, dumps, loads
@@ -119,11 +121,27 @@ def one_request(connection, reader):
     return stays and CONFIG.get("mode") != "http10" and headers.get(b"connection", b"").lower() != b"close"
 
 
+def is_too_many():
+    with CHANGED:
+        STATE["open"] = STATE.get("open", 0) + 1
+        return STATE["open"] > CONFIG.get("most", STATE["open"])
+
+
 def serve(connection):
+    with connection:
+        if is_too_many():
+            tell("refuse")
+        else:
+            serve_all(connection)
+    with CHANGED:
+        STATE["open"] -= 1
+
+
+def serve_all(connection):
     tell("accept")
     if "unix" not in CONFIG:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    with connection, connection.makefile("rb") as reader:
+    with connection.makefile("rb") as reader:
         try:
             while one_request(connection, reader):
                 pass
@@ -134,7 +152,7 @@ def serve(connection):
 def accept_all(listener):
     while True:
         connection, _ = listener.accept()
-        if CONFIG.get("mode", "threads") == "threads":
+        if CONFIG.get("mode", "threads") == "threads" and "workers" not in CONFIG:
             threading.Thread(target=serve, args=(connection,), daemon=True).start()
         else:
             serve(connection)
@@ -149,7 +167,8 @@ def main():
         listener.bind(("127.0.0.1", 0))
     listener.listen(128)
     tell(0 if "unix" in CONFIG else listener.getsockname()[1])
-    threading.Thread(target=accept_all, args=(listener,), daemon=True).start()
+    for _ in range(CONFIG.get("workers", 1)):
+        threading.Thread(target=accept_all, args=(listener,), daemon=True).start()
     for _ in sys.stdin:
         with CHANGED:
             STATE["released"] = True

@@ -9,8 +9,8 @@ use super::harness::file;
 /// The rooms of each layer, from the ground up.
 const LAYERS: [&[&str]; 6] = [
     &["encode"],
-    &["message", "verdict", "exit", "xmlrpc", "http", "lock", "input", "output", "report"],
-    &["mbox", "pipeline", "engine"],
+    &["message", "verdict", "exit", "xmlrpc", "http", "lock", "input", "output", "plot", "report"],
+    &["mbox", "pipeline", "engine", "tune"],
     &["classify", "deliver", "eval", "mailbox", "training"],
     &["cli", "config", "server"],
     &["cmd"],

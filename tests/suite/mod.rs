@@ -1,5 +1,6 @@
 mod harness;
 
+mod auto;
 mod deliver;
 mod deliver_faults;
 mod deliver_kills;
@@ -26,3 +27,4 @@ mod served;
 mod servers;
 mod servers_down;
 mod signals;
+mod tune;

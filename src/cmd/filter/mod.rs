@@ -3,6 +3,7 @@
 mod count;
 mod in_place;
 mod item;
+pub(super) mod measure;
 mod read;
 mod recovery;
 mod select;
@@ -18,20 +19,20 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use self::item::{Spares, Worker};
+use self::item::Worker;
 use self::read::{Reading, Stopped, input_error, read_all};
 use self::select::Selection;
 use self::tally::{Report, Tally};
 use self::write::{Destination, Sink, SinkError};
-use super::{classifier, signals};
-use crate::classify::{Classifier, Usage};
-use crate::cli::{FilterArgs, FromRuleArg, MOST_PARALLEL, Shard};
-use crate::encode::Encoder;
+use super::classifier::{self, Asked};
+use super::signals;
+use crate::classify::Usage;
+use crate::cli::{FilterArgs, FromRuleArg, Shard};
 use crate::exit::{self, Exit, Failure};
 use crate::input::Source;
 use crate::mbox::{FromRule, Rules};
 use crate::output::{self, Output};
-use crate::pipeline::{self, End, Limits, Stop};
+use crate::pipeline::{self, End, Limits, Stop, Threads};
 use crate::report::{Progress, Teller};
 
 /// Messages under way at once: enough that one slow message does not stop the others soon.
@@ -44,7 +45,7 @@ const QUIET: Duration = Duration::from_millis(50);
 /// What is to be done: nothing invalid is left in it.
 struct Plan {
     inputs: Vec<Source>,
-    parallel: usize,
+    threads: Threads,
     range: Option<Range<u64>>,
     /// Length of all inputs, where it is known.
     length: Option<u64>,
@@ -59,28 +60,27 @@ impl Plan {
 
 /// Runs the command.
 pub(super) fn run(mut args: FilterArgs) -> anyhow::Result<Exit> {
-    let parallel = args.parallel.unwrap_or_else(|| classifier::default_parallel(&args.classifier, &args.samples));
-    let capped = parallel > MOST_PARALLEL;
-    let parallel = parallel.min(MOST_PARALLEL);
-    let classifier =
-        if args.dry_run { None } else { Some(classifier::open(&args.classifier, &args.samples, parallel)?) };
+    let (threads, asked) = if args.dry_run {
+        (classifier::threads(&args.classifier, &args.samples, args.parallel).0, None)
+    } else {
+        let asked = classifier::open_with(&args.classifier, &args.samples, args.parallel)?;
+        (asked.threads.clone(), Some(asked))
+    };
     let inputs = inputs(std::mem::take(&mut args.mailboxes));
     let length = check_inputs(&inputs)?;
     let range = args.shard.map(|shard| range(shard, length)).transpose()?;
-    let plan = Plan { inputs, parallel, range, length, args };
+    let plan = Plan { inputs, threads, range, length, args };
     check_outputs(&plan)?;
     let tell = &plan.args.tell;
     let progress = Progress::new(plan.args.progress.into(), plan.length).filter(|_| !tell.quiet);
     let teller = Arc::new(Teller::new(tell.volume(), tell.color.into(), progress));
-    if capped {
-        teller.note(&format!("-n {MOST_PARALLEL} is the most; going on with that"));
-    }
-    if classifier.is_some() {
-        classifier::tell(&plan.args.classifier, &plan.args.samples, &teller);
-    }
-    match classifier {
+    match asked {
         None => count::run(&plan, &teller),
-        Some(classifier) => annotate(&plan, &teller, classifier),
+        Some(asked) => {
+            asked.tell_before(&teller);
+            classifier::tell(&plan.args.classifier, &plan.args.samples, &teller);
+            annotate(&plan, &teller, &asked)
+        }
     }
 }
 
@@ -203,8 +203,8 @@ fn open_destination(args: &FilterArgs) -> anyhow::Result<Destination> {
     }
 }
 
-fn annotate(plan: &Plan, teller: &Arc<Teller>, classifier: Arc<dyn Classifier>) -> anyhow::Result<Exit> {
-    let args = &plan.args;
+fn annotate(plan: &Plan, teller: &Arc<Teller>, asked: &Asked) -> anyhow::Result<Exit> {
+    let (args, classifier) = (&plan.args, &asked.classifier);
     let (report, stats) = (create_report(args)?, create_stats(args)?);
     let stop = Stop::default();
     let caught = signals::pull(stop.clone())?;
@@ -224,6 +224,7 @@ fn annotate(plan: &Plan, teller: &Arc<Teller>, classifier: Arc<dyn Classifier>) 
         return Ok(finish_reports(plan, teller, &tally, report, stats, &usage, written));
     };
     classifier.notes().iter().for_each(|note| teller.note(note));
+    asked.settle(teller);
     teller.trouble_counts();
     exit = exit.and(finish_reports(plan, teller, &tally, report, stats, &usage, written));
     if tally.unclassified > 0 {
@@ -301,21 +302,12 @@ impl Run<'_> {
         let args = &self.plan.args;
         let names = self.plan.inputs.iter().map(Source::name).collect();
         let sink = Sink {
-            destination,
             only: args.only.clone(),
-            names,
             enclose: self.plan.inputs.len() > 1 && !args.in_place,
             report: self.report.take(),
             tally: std::mem::take(&mut self.tally),
-            teller: self.teller.clone(),
             unordered: args.unordered,
-            in_large: false,
-            held: Vec::new(),
-            mailboxes: 0,
-            preamble: None,
-            spares: Spares::default(),
-            encoder: Encoder::default(),
-            classifier: self.worker.classifier.clone(),
+            ..Sink::new(destination, names, self.teller.clone(), self.worker.classifier.clone())
         };
         let reading = Reading {
             inputs,
@@ -327,18 +319,7 @@ impl Run<'_> {
             spares: sink.spares.clone(),
             worker: self.worker.clone(),
         };
-        let limits =
-            Limits { threads: self.plan.parallel, items: WINDOW_ITEMS, bytes: WINDOW_BYTES, ordered: !args.unordered };
-        let worker = self.worker.clone();
-        let (mut sink, end) = pipeline::run(
-            limits,
-            &self.stop,
-            QUIET,
-            move |feed| read_all(&reading, feed),
-            move |job| worker.classify(job),
-            item::finish,
-            sink,
-        )?;
+        let (mut sink, end) = stream(reading, sink, &self.plan.threads, &self.stop)?;
         let (complete, ended) = match end {
             End::Complete(Ok(())) => (true, Ended::With(Exit::Ok)),
             End::Complete(Err(Stopped::Closed)) | End::Stopped => {
@@ -372,6 +353,25 @@ impl Run<'_> {
     }
 }
 
+/// How a stream of mail ended.
+type Streamed = End<Result<(), Stopped>, SinkError>;
+
+/// Lets all that is read pass so many workers into the sink.
+fn stream(reading: Reading, sink: Sink, threads: &Threads, stop: &Stop) -> std::io::Result<(Sink, Streamed)> {
+    let (threads, ordered) = (threads.clone(), !sink.unordered);
+    let limits = Limits { threads, items: WINDOW_ITEMS, bytes: WINDOW_BYTES, ordered };
+    let worker = reading.worker.clone();
+    pipeline::run(
+        limits,
+        stop,
+        QUIET,
+        move |feed| read_all(&reading, feed),
+        move |job| worker.classify(job),
+        item::finish,
+        sink,
+    )
+}
+
 /// Writes the statistics and ends the report; trouble with them is told, and is what the status says.
 fn finish_reports(
     plan: &Plan,
@@ -384,7 +384,7 @@ fn finish_reports(
 ) -> Exit {
     let stats = stats.map_or(Ok(()), |file| {
         let mut out = BufWriter::new(file);
-        tally.write_stats(&mut out, usage, plan.parallel, written).and_then(|()| out.flush())
+        tally.write_stats(&mut out, usage, plan.threads.get(), written).and_then(|()| out.flush())
     });
     let report = report.map_or(Ok(()), Report::finish);
     let mut exit = Exit::Ok;

@@ -70,7 +70,7 @@ const OURS: u64 = 64 << 10;
 
 struct Reader<'a> {
     plan: &'a Reading,
-    feed: &'a Feed<Box<Job>, Outcome, Item>,
+    feed: &'a Feed<Box<Job>, Item>,
     batch: Batch,
     /// What is done to the message that goes into it.
     graft: Graft,
@@ -84,7 +84,7 @@ struct Reader<'a> {
 }
 
 /// Reads all inputs into the pipeline.
-pub(super) fn read_all(plan: &Reading, feed: &Feed<Box<Job>, Outcome, Item>) -> Result<(), Stopped> {
+pub(super) fn read_all(plan: &Reading, feed: &Feed<Box<Job>, Item>) -> Result<(), Stopped> {
     let selection = plan.selection.clone();
     let mut reader = Reader {
         plan,

@@ -30,7 +30,8 @@ pub(super) struct Tally {
     pub bytes_in: u64,
     /// Number of the last message written: as many as there are to leave out to go on behind it.
     pub last: u64,
-    latency: Latency,
+    /// How long calls took.
+    pub latency: Latency,
 }
 
 /// The object written by `--stats`.

@@ -146,6 +146,32 @@ impl pipeline::Sink<Item> for Sink {
 }
 
 impl Sink {
+    /// A sink that writes everything to one destination, in order, and reports nothing.
+    pub(super) fn new(
+        destination: Destination,
+        names: Vec<String>,
+        teller: Arc<Teller>,
+        classifier: Arc<dyn Classifier>,
+    ) -> Sink {
+        Sink {
+            destination,
+            only: Vec::new(),
+            names,
+            report: None,
+            tally: Tally::default(),
+            teller,
+            unordered: false,
+            in_large: false,
+            held: Vec::new(),
+            mailboxes: 0,
+            preamble: None,
+            spares: Spares::default(),
+            encoder: Encoder::default(),
+            classifier,
+            enclose: false,
+        }
+    }
+
     fn item(&mut self, item: Item) -> Result<(), SinkError> {
         if !matches!(item, Item::Preamble(..) | Item::Cut) {
             self.write_preamble()?;
@@ -287,7 +313,7 @@ impl Sink {
     }
 
     fn tell_notes(&self) {
-        self.classifier.notes().iter().for_each(|note| self.teller.note(note));
+        self.classifier.notes().iter().for_each(|note| self.teller.note_once(note));
     }
 }
 
