@@ -12,12 +12,18 @@ use hyper::body::{Body as _, Bytes, Incoming};
 /// Room for bodies.
 #[derive(Debug)]
 pub(super) struct Budget {
+    all: usize,
     left: AtomicUsize,
 }
 
 impl Budget {
     pub(super) fn new(bytes: usize) -> Arc<Budget> {
-        Arc::new(Budget { left: AtomicUsize::new(bytes) })
+        Arc::new(Budget { all: bytes, left: AtomicUsize::new(bytes) })
+    }
+
+    /// How much of it is taken, bytes.
+    pub(super) fn taken(&self) -> u64 {
+        self.all.saturating_sub(self.left.load(Ordering::Acquire)) as u64
     }
 
     fn take(&self, bytes: usize) -> bool {

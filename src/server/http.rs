@@ -67,7 +67,7 @@ async fn route(shared: &Shared, client: &Client, parts: &Parts, body: &mut Incom
     match parts.uri.path() {
         "/" | "/RPC2" if parts.method == Method::POST => call(shared, client, parts, body, chunked).await,
         "/metrics" if get => {
-            let page = shared.metrics.text(&shared.service.get());
+            let page = shared.metrics.text(&shared.service.get(), shared.budget.taken());
             Ok(plain(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page))
         }
         "/" | "/RPC2" | "/healthz" | "/metrics" => {

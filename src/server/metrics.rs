@@ -61,8 +61,8 @@ impl Metrics {
         *self.statuses.lock().unwrap_or_else(PoisonError::into_inner).entry(status).or_default() += 1;
     }
 
-    /// All of it, in the text format of Prometheus.
-    pub(super) fn text(&self, service: &Service) -> String {
+    /// All of it, in the text format of Prometheus. `held` is what the bodies of requests take, bytes.
+    pub(super) fn text(&self, service: &Service, held: u64) -> String {
         let mut out = Page(String::with_capacity(4096));
         out.head("calls_total", "counter", "XML-RPC calls, by method");
         for (method, count) in METHODS.iter().zip(&self.calls) {
@@ -92,6 +92,7 @@ impl Metrics {
         out.one("connections", "gauge", "Open connections", get(&self.open));
         out.one("connections_total", "counter", "Connections accepted", get(&self.accepted));
         out.one("connections_timed_out_total", "counter", "Connections closed for being slow", get(&self.timed_out));
+        out.one("body_bytes", "gauge", "Memory that the bodies of requests take, up to a limit", held);
         if let Some((totals, words)) = service.local().size() {
             out.head("trained_messages", "gauge", "Messages in the token database, by class");
             out.line("trained_messages", "class=\"ham\"", u64::from(totals.nham));
@@ -141,7 +142,7 @@ mod tests {
         metrics.call(&Outcome::default(), true, Duration::from_secs(60));
         metrics.status(200);
         let service = Service::new(Local::trained(Memory::new(), LocalConfig::default()), None);
-        let page = metrics.text(&service);
+        let page = metrics.text(&service, 17);
         for line in [
             "hamsift_calls_total{method=\"filter\"} 1",
             "hamsift_calls_total{method=\"\"} 1",
@@ -152,6 +153,7 @@ mod tests {
             "hamsift_call_seconds_bucket{le=\"+Inf\"} 2",
             "hamsift_call_seconds_sum 60.000250",
             "hamsift_http_responses_total{status=\"200\"} 1",
+            "hamsift_body_bytes 17",
             "hamsift_words 0",
         ] {
             assert!(page.lines().any(|have| have == line), "{line} is not in\n{page}");
