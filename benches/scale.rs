@@ -102,7 +102,7 @@ fn sizes(sample: &[u8], folder: &Path) {
 
 fn latencies(sample: &[u8], folder: &Path) {
     const PARALLEL: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
-    let mbox = mailbox(sample, 2 * MB, folder);
+    let mbox = mailbox(sample, 20 * MB, folder);
     let messages = common::messages(&mbox);
     println!("messages/s; in brackets the share of n / latency\n");
     println!("| latency | {} |", PARALLEL.map(|n| format!("`-n {n}`")).join(" | "));

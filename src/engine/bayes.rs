@@ -1,8 +1,10 @@
 //! From a message's tokens to its score.
 
+use std::cmp::Ordering;
+
 use super::chi2::{chi2q, frexp};
 use super::options::Options;
-use super::tokens::TokenSet;
+use super::tokens::{Token, TokenSet};
 use super::words::WordHash;
 
 /// In how many messages a word was seen.
@@ -62,13 +64,23 @@ pub struct Clue<'a> {
 
 /// Scores a message.
 pub fn score(set: &TokenSet, db: &impl Tokens, options: &Options) -> Score {
-    combine(&strongest(set, db, options))
+    // Words of one probability are alike here, so that the words themselves need not be compared.
+    let mut words: Vec<f64> = telling(set, db, options).map(|clue| clue.probability).collect();
+    let weak = words.len().saturating_sub(options.max_discriminators);
+    if weak > 0 {
+        words.select_nth_unstable_by(weak, |a, b| by_strength(*a, *b));
+    }
+    let words = &mut words[weak..];
+    words.sort_unstable_by(|a, b| by_strength(*a, *b));
+    combine(words.iter().copied())
 }
 
 /// Scores a message and tells why: `*H*`, `*S*`, then the words that took part, most hammy first.
 pub fn clues<'a>(set: &'a TokenSet, db: &impl Tokens, options: &Options) -> (Score, Vec<Clue<'a>>) {
-    let mut words = strongest(set, db, options);
-    let score = combine(&words);
+    let mut words: Vec<_> = telling(set, db, options).collect();
+    words.sort_unstable_by(|a, b| by_strength(a.probability, b.probability).then_with(|| a.word.cmp(b.word)));
+    words.drain(..words.len().saturating_sub(options.max_discriminators));
+    let score = combine(words.iter().map(|clue| clue.probability));
     // Stable: words of one probability stay in the order they were combined in.
     words.sort_by(|a, b| a.probability.total_cmp(&b.probability));
     let beliefs = [(&b"*H*"[..], score.ham), (b"*S*", score.spam)];
@@ -76,31 +88,28 @@ pub fn clues<'a>(set: &'a TokenSet, db: &impl Tokens, options: &Options) -> (Sco
     (score, beliefs.into_iter().chain(words).collect())
 }
 
-/// The words worth looking at, the weakest first.
-fn strongest<'a>(set: &'a TokenSet, db: &impl Tokens, options: &Options) -> Vec<Clue<'a>> {
+/// How far a probability is from telling nothing.
+fn strength(probability: f64) -> f64 {
+    (probability - 0.5).abs()
+}
+
+/// The order in which words are combined: the weakest first.
+fn by_strength(a: f64, b: f64) -> Ordering {
+    strength(a).total_cmp(&strength(b)).then_with(|| a.total_cmp(&b))
+}
+
+/// The words that tell anything.
+fn telling<'a>(set: &'a TokenSet, db: &impl Tokens, options: &Options) -> impl Iterator<Item = Clue<'a>> {
     let Totals { nham, nspam } = db.totals();
     let (nham, nspam) = (f64::from(nham.max(1)), f64::from(nspam.max(1)));
-    let distance = |clue: &Clue<'_>| (clue.probability - 0.5).abs();
-    let mut words: Vec<Clue<'a>> = set
-        .iter()
-        .map(|token| {
-            let probability = match db.counts_hashed(token.word, token.hash) {
-                Some(counts) => probability(counts, nham, nspam, options),
-                None => options.unknown_word_prob,
-            };
-            Clue { word: token.word, probability, unicode: token.unicode }
-        })
-        .filter(|clue| distance(clue) >= options.minimum_prob_strength)
-        .collect();
-    words.sort_unstable_by(|a, b| {
-        distance(a)
-            .total_cmp(&distance(b))
-            .then_with(|| a.probability.total_cmp(&b.probability))
-            .then_with(|| a.word.cmp(b.word))
-    });
-    let weak = words.len().saturating_sub(options.max_discriminators);
-    words.drain(..weak);
-    words
+    let clue = move |token: Token<'a>| {
+        let probability = match db.counts_hashed(token.word, token.hash) {
+            Some(counts) => probability(counts, nham, nspam, options),
+            None => options.unknown_word_prob,
+        };
+        Clue { word: token.word, probability, unicode: token.unicode }
+    };
+    set.iter().map(clue).filter(|clue| strength(clue.probability) >= options.minimum_prob_strength)
 }
 
 /// How likely a message with this word is spam, leaning to the belief about unknown words while sightings are few.
@@ -119,15 +128,17 @@ fn probability(counts: Counts, nham: f64, nspam: f64, options: &Options) -> f64 
 /// Products are kept above this by moving powers of two into a counter.
 const SMALL: f64 = 1e-200;
 
-fn combine(words: &[Clue<'_>]) -> Score {
-    if words.is_empty() {
+/// Combines probabilities in their order.
+fn combine(words: impl ExactSizeIterator<Item = f64>) -> Score {
+    let count = words.len();
+    if count == 0 {
         return Score { probability: 0.5, ham: 0.0, spam: 0.0 };
     }
     let (mut spam, mut ham) = (1.0_f64, 1.0_f64);
     let (mut spam_power, mut ham_power) = (0_i32, 0_i32);
-    for clue in words {
-        spam *= 1.0 - clue.probability;
-        ham *= clue.probability;
+    for probability in words {
+        spam *= 1.0 - probability;
+        ham *= probability;
         if spam < SMALL {
             let power;
             (spam, power) = frexp(spam);
@@ -143,7 +154,7 @@ fn combine(words: &[Clue<'_>]) -> Score {
     let spam = spam.ln() + f64::from(spam_power) * ln2;
     let ham = ham.ln() + f64::from(ham_power) * ln2;
     // Halving what was doubled is exact: the original passes -2 times the logarithm and halves it again.
-    let spam = 1.0 - chi2q(-spam, words.len());
-    let ham = 1.0 - chi2q(-ham, words.len());
+    let spam = 1.0 - chi2q(-spam, count);
+    let ham = 1.0 - chi2q(-ham, count);
     Score { probability: (spam - ham + 1.0) / 2.0, ham, spam }
 }
