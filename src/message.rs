@@ -1,5 +1,5 @@
 //! One message as raw bytes: where its header block ends, which fields it has, and how lines are added to or taken
-//! from it. Nothing is ever re-serialised; a change is a list of [`Edit`]s over the original bytes.
+//! from it. Nothing is ever re-serialised; a change is a list of [`Edits`] over the original bytes.
 //!
 //! Two readings of "header block" are kept apart on purpose. The *strict* one (names of printable ASCII, RFC 5322
 //! section 3.6.8) says where an added field goes: there every reader still sees it. The *generous* one (anything with a

@@ -11,10 +11,11 @@ A rule {"has": TEXT, "nth": N, "method": NAME, "do": WHAT, ...} is used for the 
   hang           no answer until the test ends          close    closes without an answer
   short          promises more bytes than it sends      garbage  "text" as the body of the answer
   delay          answers after "seconds"                gather   answers once "count" requests are there at a time
-  hold           answers when a line comes on standard input
+  hold           answers once "release" has come on standard input
 
 The score of a message is what stands behind "X-Score: " in it, else a checksum. Standard output tells the port (0 for a
-Unix socket), then a line per event: "accept", "refuse", "request METHOD AUTHORIZATION", "held". The server ends with its input.
+Unix socket), then a line per event: "accept", "refuse", "request METHOD AUTHORIZATION", "held". It tells "synced" for a
+line "sync" on standard input, behind all that happened before. The server ends with its input.
 """
 import json, os, re, socket, sys, threading, time, zlib
 from xmlrpc.client import Binary, Fault, dumps, loads
@@ -169,7 +170,10 @@ def main():
     tell(0 if "unix" in CONFIG else listener.getsockname()[1])
     for _ in range(CONFIG.get("workers", 1)):
         threading.Thread(target=accept_all, args=(listener,), daemon=True).start()
-    for _ in sys.stdin:
+    for line in sys.stdin:
+        if line == "sync\n":
+            tell("synced")
+            continue
         with CHANGED:
             STATE["released"] = True
             CHANGED.notify_all()

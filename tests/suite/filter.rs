@@ -45,7 +45,7 @@ fn bytes_and_order_are_kept_for_every_number_of_connections() {
 fn slow_messages_do_not_change_the_order() {
     // The very first message is answered last. (With --method auto all others would wait for it: it is the one that
     // tells whether `filter` works.)
-    let mut server = Server::with_rule(json!({ "has": "no 1 here", "do": "hold" }));
+    let server = Server::with_rule(json!({ "has": "no 1 here", "do": "hold" }));
     let input = mailbox(1, 200);
     let running = filter(&server, ["-n", "4", "--method", "filter"]).stdin(input.clone()).start();
     server.wait_for("request", 200);

@@ -164,7 +164,7 @@ impl Drop for Running {
 /// A scoring server (`tests/peers/server.py`). It ends when this is dropped.
 pub(crate) struct Server {
     child: Child,
-    stdin: Option<ChildStdin>,
+    stdin: Option<Mutex<ChildStdin>>,
     url: String,
     events: Arc<(Mutex<Vec<String>>, Condvar)>,
 }
@@ -190,7 +190,7 @@ impl Server {
             Some(path) => format!("unix:{path}"),
             None => format!("http://127.0.0.1:{port}"),
         };
-        let stdin = child.stdin.take();
+        let stdin = child.stdin.take().map(Mutex::new);
         Server { child, stdin, url, events }
     }
 
@@ -214,11 +214,19 @@ impl Server {
     }
 
     /// Events so far that begin so.
+    #[track_caller]
     pub(crate) fn count(&self, event: &str) -> usize {
-        self.events.0.lock().expect("no panic").iter().filter(|line| line.starts_with(event)).count()
+        self.events().iter().filter(|line| line.starts_with(event)).count()
     }
 
+    /// All that has happened by now: they are read by a thread, which may be late.
+    #[track_caller]
     pub(crate) fn events(&self) -> Vec<String> {
+        let synced = |lines: &Vec<String>| lines.iter().filter(|line| *line == "synced").count();
+        let asked = synced(&self.events.0.lock().expect("no panic")) + 1;
+        if self.send("sync").is_ok() {
+            self.wait_for("synced", asked);
+        }
         self.events.0.lock().expect("no panic").clone()
     }
 
@@ -232,8 +240,13 @@ impl Server {
     }
 
     /// Lets the answers go that the rule `hold` keeps back.
-    pub(crate) fn release(&mut self) {
-        self.stdin.as_mut().expect("open").write_all(b"\n").expect("it listens");
+    pub(crate) fn release(&self) {
+        self.send("release").expect("it listens");
+    }
+
+    fn send(&self, line: &str) -> std::io::Result<()> {
+        let stdin = self.stdin.as_ref().expect("open until it is dropped");
+        writeln!(stdin.lock().expect("no panic"), "{line}")
     }
 
     pub(crate) fn kill(&mut self) {

@@ -65,7 +65,7 @@ fn inode_and_mode_stay_and_nothing_else_is_left() {
 
 #[test]
 fn mail_delivered_meanwhile_is_kept() {
-    let mut server = Server::with_rule(json!({ "has": "no 5 here", "do": "hold" }));
+    let server = Server::with_rule(json!({ "has": "no 5 here", "do": "hold" }));
     // One mailbox ends as it should, and one lacks its last line end.
     for end in ["\n\n", "\n", ""] {
         let content = [mailbox(1, 9).trim_ascii_end(), end.as_bytes()].concat();
@@ -88,7 +88,7 @@ fn mail_delivered_meanwhile_is_kept() {
 
 #[test]
 fn a_mailbox_rewritten_by_somebody_else_is_read_anew() {
-    let mut server = Server::with_rule(json!({ "has": "no 5 here", "do": "hold" }));
+    let server = Server::with_rule(json!({ "has": "no 5 here", "do": "hold" }));
     let (folder, path) = inbox(&mailbox(1, 9));
     let running = in_place(&server, &path).start();
     server.wait_for("held", 1);
@@ -104,7 +104,7 @@ fn a_mailbox_rewritten_by_somebody_else_is_read_anew() {
 
 #[test]
 fn a_mailbox_shortened_while_it_is_read_is_read_anew() {
-    let mut server = Server::with_rule(json!({ "has": "no 5 here", "do": "hold" }));
+    let server = Server::with_rule(json!({ "has": "no 5 here", "do": "hold" }));
     // More than is under way at once, so that reading has not come to the end.
     let large =
         [&b"From a@b.c Mon Jan  5 10:00:01 2004\nSubject: large\n\n"[..], &b"text\n".repeat(8 << 20), b"\n"].concat();

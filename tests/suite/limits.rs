@@ -22,7 +22,7 @@ fn status(pid: u32, name: &str) -> u64 {
 #[cfg(target_os = "linux")]
 fn threads_and_sockets_are_few_and_nothing_is_forked() {
     for n in [1u64, 4, 16] {
-        let mut server = Server::start(&json!({ "rules": [{ "has": "no 90 here", "do": "hold" }] }));
+        let server = Server::start(&json!({ "rules": [{ "has": "no 90 here", "do": "hold" }] }));
         let running = filter(&server, ["--method=filter", "-n", &n.to_string()]).stdin(mailbox(0, 100)).start();
         server.wait_for("held", 1);
         let threads = status(running.pid(), "Threads");
@@ -45,7 +45,7 @@ fn threads_and_sockets_are_few_and_nothing_is_forked() {
 #[cfg(target_os = "linux")]
 fn memory_does_not_grow_with_the_mailbox_nor_behind_a_slow_message() {
     // 80 MB behind a message that is answered last.
-    let mut server = Server::start(&json!({ "score": 0.0, "rules": [{ "has": "no 2 here", "do": "hold" }] }));
+    let server = Server::start(&json!({ "score": 0.0, "rules": [{ "has": "no 2 here", "do": "hold" }] }));
     let mut command = Command::new(env!("CARGO_BIN_EXE_hamsift"));
     command.env_clear().args(["filter", "-q", "--max-size", "20K", "--method=filter", "-s", server.url()]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
