@@ -46,12 +46,14 @@ pub struct Strain {
     pub most: usize,
     /// Attempts so far that brought no answer.
     pub failures: u64,
+    /// Calls so far that a server left in its backlog until another connection was closed.
+    pub neglected: usize,
 }
 
 impl Default for Strain {
     /// Nothing is known to be too much.
     fn default() -> Strain {
-        Strain { most: usize::MAX, failures: 0 }
+        Strain { most: usize::MAX, failures: 0, neglected: 0 }
     }
 }
 

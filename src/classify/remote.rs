@@ -304,7 +304,8 @@ impl Classifier for Remote {
 
     fn strain(&self) -> Strain {
         let most = self.servers.iter().map(|server| server.pool.limit()).sum();
-        Strain { most, failures: self.unanswered.load(Ordering::Relaxed) }
+        let neglected = self.servers.iter().map(|server| server.pool.neglected()).sum();
+        Strain { most, failures: self.unanswered.load(Ordering::Relaxed), neglected }
     }
 
     fn usage(&self) -> Usage {

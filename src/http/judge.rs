@@ -5,11 +5,18 @@
 //! looks like this: one kept-alive connection is answered call after call, and a fresh one never is. Then the pool goes
 //! on with one connection, and the calls on the others are sent again over it.
 //!
-//! This file only counts and decides; it touches no socket except to ask whether the peer has closed one.
+//! A server with a thread for each of so many connections does the same with what is beyond its threads. There a
+//! connection that is kept gives way: it is closed after its answer, or while it is idle, and the server takes the next
+//! from its backlog. Nothing is sent again, and where the call was only slow it costs a new connection.
+//!
+//! This file only counts and decides; it touches no socket except to ask whether the peer has closed one, and to shut
+//! down an idle one.
 
 use std::os::fd::OwnedFd;
 use std::sync::Weak;
 use std::time::{Duration, Instant};
+
+use rustix::net::{Shutdown, shutdown};
 
 use super::socket::closed_by_peer;
 
@@ -21,6 +28,9 @@ const ANSWERS: u64 = 8;
 const LONG: Duration = Duration::from_secs(3);
 /// Nothing in flight on the kept-alive connection for so long, and the fresh one still waits.
 const IDLE: Duration = Duration::from_millis(200);
+/// Kept connections give way to a fresh one that has waited so long at least, and twice as long as any call on them took,
+/// but not longer than [`LONG`].
+const NEGLECTED: Duration = Duration::from_millis(250);
 /// A call on the one good connection that takes so long, and several times as long as any before, tells nothing of the
 /// others any more: perhaps the server hangs on that message alone, and was taken for single-threaded by mistake.
 const STUCK: Duration = Duration::from_millis(500);
@@ -36,6 +46,7 @@ struct Live {
     busy: bool,
     sent: Instant,
     last_answer: Instant,
+    neglected: bool,
     socket: Weak<OwnedFd>,
 }
 
@@ -47,8 +58,13 @@ pub(super) struct Judge {
     /// Answers on connections that had answered before: proof of keep-alive.
     kept_answers: u64,
     last_answered: u64,
-    /// The longest that an answer took.
+    /// The youngest connection that was answered.
+    youngest_answered: u64,
+    /// The longest that an answer took, and one on a connection that had answered before.
     longest: Duration,
+    longest_kept: Duration,
+    /// Connections that were neglected, in all.
+    neglected: usize,
     /// One connection was answered between two answers of another: the server serves several at once.
     several: bool,
     trial: Option<(Instant, Duration)>,
@@ -62,7 +78,10 @@ impl Judge {
             live: Vec::new(),
             kept_answers: 0,
             last_answered: 0,
+            youngest_answered: 0,
             longest: Duration::ZERO,
+            longest_kept: Duration::ZERO,
+            neglected: 0,
             several: false,
             trial: None,
             noted: false,
@@ -71,7 +90,7 @@ impl Judge {
 
     /// A connection was opened. Gives the number to be handed to [`starving`](Self::starving).
     pub(super) fn opened(&mut self, id: u64, socket: Weak<OwnedFd>, now: Instant) -> u64 {
-        self.live.push(Live { id, answers: 0, busy: true, sent: now, last_answer: now, socket });
+        self.live.push(Live { id, answers: 0, busy: true, sent: now, last_answer: now, neglected: false, socket });
         self.kept_answers
     }
 
@@ -85,13 +104,16 @@ impl Judge {
     /// A whole answer has come on a connection.
     pub(super) fn answered(&mut self, id: u64, now: Instant) {
         let last = std::mem::replace(&mut self.last_answered, id);
+        self.youngest_answered = self.youngest_answered.max(id);
         // A connection that was closed with its answer is not on the list any more, and proves nothing.
         let Some(live) = self.live.iter_mut().find(|live| live.id == id) else { return };
+        let took = now.saturating_duration_since(live.sent);
         if live.answers > 0 {
             self.kept_answers += 1;
             self.several |= last != id;
+            self.longest_kept = self.longest_kept.max(took);
         }
-        self.longest = self.longest.max(now.saturating_duration_since(live.sent));
+        self.longest = self.longest.max(took);
         live.answers += 1;
         live.busy = false;
         live.last_answer = now;
@@ -104,7 +126,7 @@ impl Judge {
 
     /// Whether a fresh connection has to look after itself at all.
     pub(super) fn watchful(&self) -> bool {
-        self.connections > 1 && !self.several
+        self.connections > 1
     }
 
     /// How many connections may be in use at once.
@@ -115,10 +137,38 @@ impl Judge {
         }
     }
 
-    /// Whether a call waits on a connection that has never been answered: a server with a thread for each of so many
-    /// connections may have none for this one.
-    pub(super) fn may_neglect_one(&self) -> bool {
-        self.live.iter().any(|live| live.busy && live.answers == 0)
+    /// Whether a call waits in the server's backlog while it stays with other connections. A backlog is first come, first
+    /// served: what is older than a connection that was answered is not in it.
+    pub(super) fn neglects_one(&mut self, now: Instant) -> bool {
+        if !self.several && self.live.iter().filter(|live| live.answers > 0).nth(1).is_none() {
+            return false;
+        }
+        // How long a first answer took, its wait for a thread may have made.
+        let longest = if self.kept_answers > 0 { self.longest_kept } else { self.longest };
+        let patience = (longest * 2).clamp(NEGLECTED, LONG);
+        let mut any = false;
+        for live in self.live.iter_mut().filter(|live| live.answers == 0 && live.id > self.youngest_answered) {
+            if now.saturating_duration_since(live.sent) >= patience {
+                self.neglected += usize::from(!std::mem::replace(&mut live.neglected, true));
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// How many connections were neglected so far.
+    pub(super) fn neglected(&self) -> usize {
+        self.neglected
+    }
+
+    /// Has the idle connections give way, if one is neglected. Their lines find them closed when they need them.
+    pub(super) fn free_idle(&mut self, now: Instant) {
+        if self.neglects_one(now) {
+            for socket in self.live.iter().filter(|live| !live.busy).filter_map(|live| live.socket.upgrade()) {
+                // One that the server has closed meanwhile is as good.
+                let _ = shutdown(&*socket, Shutdown::Both);
+            }
+        }
     }
 
     fn is_stuck(&self, now: Instant) -> bool {
@@ -130,7 +180,7 @@ impl Judge {
 
     /// Whether the fresh connection `id` waits in vain. `mark` is what [`opened`](Self::opened) gave for it.
     pub(super) fn starving(&mut self, id: u64, opened: Instant, mark: u64, now: Instant) -> bool {
-        if !self.watchful() || self.live.iter().any(|live| live.id == id && live.answers > 0) {
+        if !self.watchful() || self.several || self.live.iter().any(|live| live.id == id && live.answers > 0) {
             return false;
         }
         let mut answered = self.live.iter().filter(|live| live.id != id && live.answers > 0);
@@ -191,6 +241,9 @@ mod tests {
         }
         fn starving(&mut self, id: u64, opened: u64, mark: u64, now: u64) -> bool {
             self.judge.starving(id, self.at(opened), mark, self.at(now))
+        }
+        fn neglects_one(&mut self, ms: u64) -> bool {
+            self.judge.neglects_one(self.at(ms))
         }
         fn limit(&self, ms: u64) -> usize {
             self.judge.limit(self.at(ms))
@@ -253,7 +306,8 @@ mod tests {
         court.answer(4, 15_130, 1);
         court.answer(1, 15_131, 1);
         assert_eq!(court.limit(15_132), 4);
-        assert!(!court.judge.watchful());
+        let mark = court.open(5, 15_132);
+        assert!(!court.starving(5, 15_132, mark, 30_000), "and never again");
     }
 
     #[test]
@@ -275,16 +329,57 @@ mod tests {
     }
 
     #[test]
-    fn only_a_connection_that_was_never_answered_may_be_neglected() {
+    fn one_that_waits_behind_several_kept_ones_is_neglected() {
         let mut court = Court::new(4);
-        court.open(1, 0);
+        for id in 1..=4 {
+            court.open(id, 0);
+        }
         court.answer(1, 10, 1);
-        court.send(1, 20);
-        assert!(!court.judge.may_neglect_one(), "a call on a connection that has answered before is only slow");
-        court.open(2, 100);
-        assert!(court.judge.may_neglect_one());
-        court.answer(2, 360, 1);
-        assert!(!court.judge.may_neglect_one());
+        assert!(!court.neglects_one(1000), "perhaps it is one at a time");
+        court.answer(2, 10, 1);
+        assert!(!court.neglects_one(249), "too early to tell");
+        assert!(court.neglects_one(250));
+        court.judge.closed(1);
+        court.answer(3, 251, 1);
+        assert!(court.neglects_one(252), "another is");
+        court.judge.closed(2);
+        court.answer(4, 253, 1);
+        assert!(!court.neglects_one(10_000));
+        assert_eq!(court.judge.neglected(), 2);
+    }
+
+    #[test]
+    fn one_that_was_passed_over_is_only_slow() {
+        let mut court = Court::new(4);
+        for id in 1..=3 {
+            court.open(id, 0);
+        }
+        court.answer(1, 10, 1);
+        court.answer(2, 10, 1);
+        assert!(court.neglects_one(250));
+        court.judge.closed(1);
+        court.open(4, 251);
+        court.answer(4, 252, 1);
+        assert!(!court.neglects_one(10_000), "a younger one was answered");
+    }
+
+    #[test]
+    fn where_calls_take_long_one_is_neglected_later() {
+        let mut court = Court::new(3);
+        for id in 1..=3 {
+            court.open(id, 0);
+        }
+        for id in [1, 2] {
+            court.answer(id, 500, 1);
+            court.send(id, 500);
+            court.judge.answered(id, court.at(1000));
+        }
+        assert!(!court.neglects_one(999));
+        assert!(court.neglects_one(1000));
+        court.send(1, 1000);
+        court.judge.answered(1, court.at(6000));
+        assert!(!court.neglects_one(2999));
+        assert!(court.neglects_one(3000), "not later than this");
     }
 
     #[test]

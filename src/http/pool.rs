@@ -87,7 +87,7 @@ impl Pool {
             let (result, connected) = result.ok_or_else(late)?;
             // A line without a connection is no use to the next call as long as there is one with.
             seat.put_last(!connected);
-            if self.is_one_too_many() {
+            if self.site.judge().neglects_one(Instant::now()) {
                 seat.discard();
             } else {
                 drop(seat);
@@ -102,18 +102,6 @@ impl Pool {
             debug!("{}: sent again", self.site.endpoint);
             self.site.count_repeat();
         }
-    }
-
-    /// Whether a connection has to go because fewer are wanted than there are, and a call may wait for that. A server with
-    /// a thread for each of so many connections stays with an idle one, while a call on the next waits for a thread.
-    /// Where it answers one at a time, starved ones go by themselves, and the good one has to stay.
-    fn is_one_too_many(&self) -> bool {
-        let wanted = self.wanted.load(Ordering::Relaxed);
-        if wanted == usize::MAX || self.lines.held() <= wanted {
-            return false;
-        }
-        let judge = self.site.judge();
-        judge.limit(Instant::now()) > 1 && judge.may_neglect_one()
     }
 
     fn note_starvation(&self) {
@@ -134,10 +122,6 @@ impl Pool {
     /// on.
     pub fn want(&self, connections: usize) {
         self.wanted.store(connections.max(1), Ordering::Relaxed);
-        // Those in use go when they are given back, but perhaps none is.
-        if self.is_one_too_many() {
-            drop(self.lines.trim(connections.max(1)));
-        }
     }
 
     /// How many connections can be in use at once, right now, as far as the server goes: fewer than were asked for where the server answers one at
@@ -145,6 +129,13 @@ impl Pool {
     #[must_use]
     pub fn limit(&self) -> usize {
         self.site.judge().limit(Instant::now())
+    }
+
+    /// How many calls so far had to wait until another connection was closed: the server has a thread for each of so
+    /// many, and fewer than there were calls.
+    #[must_use]
+    pub fn neglected(&self) -> usize {
+        self.site.judge().neglected()
     }
 
     /// What the pool has done so far.

@@ -92,19 +92,6 @@ impl<T> Seats<T> {
     pub(super) fn in_use(&self) -> usize {
         self.lock().in_use
     }
-
-    /// Takes idle things away, as far as there are more than `limit` in all.
-    pub(super) fn trim(&self, limit: usize) -> Vec<T> {
-        let mut inner = self.lock();
-        let surplus = (inner.in_use + inner.idle.len()).saturating_sub(limit).min(inner.idle.len());
-        inner.idle.drain(..surplus).collect()
-    }
-
-    /// How many things there are, lent or idle.
-    pub(super) fn held(&self) -> usize {
-        let inner = self.lock();
-        inner.in_use + inner.idle.len()
-    }
 }
 
 /// A thing that is lent. Given back when dropped.

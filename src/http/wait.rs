@@ -86,6 +86,7 @@ impl Waiter {
             drop(judge);
             return Err(self.line.fail(Trouble::Starved));
         }
+        judge.free_idle(now);
         Ok(Some(if judge.watchful() { left.min(GLANCE) } else { left }))
     }
 }

@@ -6,8 +6,8 @@
 //! nothing pays, it stays for a while and tries again, later and later.
 //!
 //! Failures are no matter of measuring: at the first one it goes back to half, and for some time not up again to where they
-//! came. Nor are calls that are stuck while others are answered: a server that keeps a thread for each of so many
-//! connections never looks at the next one. It goes back by as many.
+//! came. Nor are calls that a server leaves in its backlog while it answers others: one that has a thread for each
+//! of so many connections does not look at the next one. It goes back by as many.
 //!
 //! Pure: it is told what happened and when, and says a number.
 
@@ -33,7 +33,7 @@ const REST: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(
 const BAN: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 /// Failures this soon after another are the same one: of calls that went out together.
 const SAME: Duration = Duration::from_millis(100);
-/// Calls that are stuck have so much time to get on after it went back.
+/// Calls that were left have so much time to get on after it went back.
 const FREED: Duration = Duration::from_secs(1);
 
 /// How to go on from where it is.
@@ -62,8 +62,8 @@ pub struct News {
     pub useful: usize,
     /// Attempts that have failed, in all.
     pub failures: u64,
-    /// Calls under way that take far longer than others.
-    pub stuck: usize,
+    /// Calls that were left until another connection was closed, in all.
+    pub neglected: usize,
 }
 
 /// A number and the throughput it had, as far as that was measured.
@@ -94,6 +94,7 @@ pub struct Climb {
     began: Option<Instant>,
     calls: usize,
     failures: u64,
+    neglected: usize,
     failed: Option<Instant>,
     /// The smallest number that is not to be reached again until then, and for how long next time.
     banned: Option<(usize, Instant)>,
@@ -117,6 +118,7 @@ impl Climb {
             began: None,
             calls: 0,
             failures: 0,
+            neglected: 0,
             failed: None,
             banned: None,
             ban: BAN.0,
@@ -142,10 +144,11 @@ impl Climb {
     /// A call has ended. Gives the number of messages to have in flight from now on.
     pub fn ended(&mut self, news: News) -> usize {
         let (before, now) = (self.parallel(), news.now);
+        let left = news.neglected.saturating_sub(std::mem::replace(&mut self.neglected, news.neglected));
         if news.failures > std::mem::replace(&mut self.failures, news.failures) {
             self.back_off(now, SAME, (before / 2).max(1), before.max(2));
-        } else if news.stuck > 0 && news.stuck < before {
-            let others = before - news.stuck;
+        } else if left > 0 {
+            let others = before.saturating_sub(left).max(1);
             self.back_off(now, FREED, others, others + 1);
         } else if news.useful < before {
             self.force(news.useful.max(1));

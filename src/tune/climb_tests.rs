@@ -10,8 +10,8 @@ struct Server {
     cores: usize,
     /// Beyond so many calls at once it refuses, which the caller notices at the end of the next call.
     refuses: usize,
-    /// Beyond so many at once it leaves calls alone, which is noticed after so many calls as there are in a second.
-    stuck: usize,
+    /// Beyond so many at once it leaves calls in its backlog, which is noticed after a quarter of a second.
+    threads: usize,
     /// Only one connection is answered; the client knows that after so many calls.
     single: bool,
     /// How far the speed strays, as a part of it, from one tenth of a second to the next.
@@ -19,7 +19,7 @@ struct Server {
 }
 
 const GOOD: Server =
-    Server { work: 0.0, wait: 0.0, cores: 1, refuses: usize::MAX, stuck: usize::MAX, single: false, noise: 0.0 };
+    Server { work: 0.0, wait: 0.0, cores: 1, refuses: usize::MAX, threads: usize::MAX, single: false, noise: 0.0 };
 
 impl Server {
     /// Calls per second with so many in flight.
@@ -46,7 +46,7 @@ fn run(server: &Server, start: usize, seconds: f64) -> Outcome {
     let mut seed = 12345_u64;
     let mut speed = 1.0;
     let mut change = 0.0;
-    let mut since = f64::MAX;
+    let (mut since, mut neglected) = (f64::MAX, 0);
     while now < seconds {
         if now >= change {
             // The high bits of a linear congruential generator are random enough.
@@ -55,13 +55,16 @@ fn run(server: &Server, start: usize, seconds: f64) -> Outcome {
             change = now + 0.1;
         }
         let parallel = climb.parallel();
-        now += 1.0 / (server.rate(parallel.min(server.refuses).min(server.stuck)) * speed);
-        since = if parallel > server.stuck { since.min(now) } else { f64::MAX };
-        let stuck = if now > since + 1.0 { parallel - server.stuck } else { 0 };
+        now += 1.0 / (server.rate(parallel.min(server.refuses).min(server.threads)) * speed);
+        since = if parallel > server.threads { since.min(now) } else { f64::MAX };
+        if now > since + 0.25 {
+            neglected += parallel - server.threads;
+            since = now;
+        }
         calls += 1;
         failures += u64::from(parallel > server.refuses);
         let useful = if server.single && calls > 20 { 1 } else { usize::MAX };
-        climb.ended(News { now: zero + Duration::from_secs_f64(now), useful, failures, stuck });
+        climb.ended(News { now: zero + Duration::from_secs_f64(now), useful, failures, neglected });
         if now > 1.0 {
             most = most.max(climb.parallel());
         }
@@ -137,11 +140,11 @@ fn a_number_at_which_calls_failed_is_tried_again_much_later() {
 }
 
 #[test]
-fn where_calls_are_stuck_it_goes_back_to_those_that_are_not() {
-    for stuck in [1, 3, 6, 20] {
-        let outcome = run(&Server { wait: 0.02, stuck, ..GOOD }, 4, 9.0);
+fn where_calls_are_left_it_goes_back_to_those_that_are_not() {
+    for threads in [1, 3, 6, 20] {
+        let outcome = run(&Server { wait: 0.02, threads, ..GOOD }, 4, 9.0);
         let settled = outcome.climb.settled();
-        assert!(settled <= stuck && settled as f64 >= 0.79 * stuck as f64, "{stuck}: {:?}", outcome.climb.path());
+        assert!(settled <= threads && settled as f64 >= 0.79 * threads as f64, "{threads}: {:?}", outcome.climb.path());
     }
 }
 

@@ -15,6 +15,11 @@ pub enum Limit {
         /// The smallest number at which that happened.
         parallel: usize,
     },
+    /// The server stays with its connections, and has a thread for fewer than there are.
+    Backlog {
+        /// The smallest number of messages in flight at which some had to wait for a thread.
+        parallel: usize,
+    },
     /// This process keeps this machine's CPUs busy.
     Client {
         /// How many of them.
@@ -55,6 +60,9 @@ pub fn limit(rows: &[Row], chosen: &Row, cpus: usize) -> Limit {
     if let Some(row) = rows.iter().find(|row| row.failures > 0 || row.unclassified > 0) {
         return Limit::Refusal { parallel: row.parallel };
     }
+    if let Some(row) = rows.iter().find(|row| row.neglected > 0) {
+        return Limit::Backlog { parallel: row.parallel };
+    }
     let fewer = rows.iter().copied().rfind(|row| row.parallel < chosen.parallel);
     let more = rows.last().copied().filter(|row| row.parallel > chosen.parallel);
     let busiest = more.map_or(chosen.cores, |more| more.cores.max(chosen.cores));
@@ -90,6 +98,9 @@ impl std::fmt::Display for Limit {
             Limit::Connections { .. } => f.write_str("connections: a server answers one at a time"),
             Limit::Refusal { parallel } => {
                 write!(f, "connections: with -n {parallel} the server refused some, or closed them without an answer")
+            }
+            Limit::Backlog { parallel } => {
+                write!(f, "connections: with -n {parallel} some wait until the server has a thread for them")
             }
             Limit::Client { cores } => write!(f, "the CPU here: hamsift keeps {cores:.1} CPUs busy"),
             Limit::Latency { p50 } => {
@@ -142,6 +153,8 @@ mod tests {
         let mut rows: Vec<_> = [1, 2, 4].map(|n| served(n, 2.0, 500.0)).into();
         rows[0].cores = 1.8;
         assert_eq!(limit_of(&rows, 0), Limit::Client { cores: 1.8 });
+        rows[1].neglected = 1;
+        assert_eq!(limit_of(&rows, 1), Limit::Backlog { parallel: rows[1].parallel });
         rows[2].failures = 3;
         assert_eq!(limit_of(&rows, 0), Limit::Refusal { parallel: 4 });
         (rows[1].most, rows[2].most) = (1, 1);

@@ -37,6 +37,8 @@ pub struct Run {
     pub most: usize,
     /// Attempts that brought no answer.
     pub failures: u64,
+    /// Calls that a server left in its backlog until another connection was closed.
+    pub neglected: usize,
 }
 
 impl Run {
@@ -70,6 +72,8 @@ pub struct Row {
     pub most: usize,
     /// Attempts that brought no answer.
     pub failures: u64,
+    /// Calls that a server left in its backlog until another connection was closed.
+    pub neglected: usize,
     /// Messages without a verdict.
     pub unclassified: u64,
 }
@@ -98,6 +102,7 @@ pub fn rows(numbers: &[usize], rounds: &[Vec<Run>]) -> Vec<Row> {
             cores: of(&|run| run.cpu.as_secs_f64() / run.took.max(Duration::from_micros(1)).as_secs_f64()),
             most: runs.iter().map(|run| run.most).min().unwrap_or(usize::MAX),
             failures: runs.iter().map(|run| run.failures).sum(),
+            neglected: runs.iter().map(|run| run.neglected).sum(),
             unclassified: runs.iter().map(|run| run.unclassified).sum(),
         }
     };
@@ -130,6 +135,7 @@ fn row_for_tests(parallel: usize, rate: f64) -> Row {
         cores: 0.0,
         most: usize::MAX,
         failures: 0,
+        neglected: 0,
         unclassified: 0,
     }
 }

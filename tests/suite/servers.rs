@@ -76,6 +76,15 @@ fn the_cutoffs_are_strict() {
 }
 
 #[test]
+fn more_calls_at_once_than_the_server_has_threads_for_take_turns() {
+    for count in [3, 8, 300] {
+        let (server, input) = (Server::start(&json!({ "workers": 2 })), mailbox(0, count));
+        let ended = filter(&server, ["-n", "8", "--timeout", "20"]).stdin(input.clone()).ends_with(0);
+        assert_only_verdicts_added(&input, &ended.out, count);
+    }
+}
+
+#[test]
 fn a_unix_socket_is_as_good_as_a_port() {
     let folder = tempfile::tempdir().expect("room");
     let path = folder.path().join("socket");

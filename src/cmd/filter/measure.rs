@@ -53,7 +53,7 @@ pub(in crate::cmd) fn measure(
         spares: sink.spares.clone(),
         worker: Arc::new(worker),
     };
-    let failures = classifier.strain().failures;
+    let before = classifier.strain();
     let (cpu, clock) = (cpu_time()?, Instant::now());
     let (sink, end) = stream(reading, sink, &Threads::new(parallel), &Stop::default())?;
     let (took, cpu) = (clock.elapsed(), cpu_time()?.saturating_sub(cpu));
@@ -71,7 +71,8 @@ pub(in crate::cmd) fn measure(
         unclassified: sink.tally.unclassified,
         latency: sink.tally.latency,
         most: strain.most,
-        failures: strain.failures - failures,
+        failures: strain.failures - before.failures,
+        neglected: strain.neglected - before.neglected,
     })
 }
 

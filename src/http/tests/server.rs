@@ -96,7 +96,8 @@ impl Server {
         Self::start(move |mut connection, nth| handle(&mut connection, nth))
     }
 
-    fn start(accept: impl Fn(Connection, usize) + Send + 'static) -> Self {
+    /// One thread that does this with each connection.
+    pub(super) fn start(accept: impl Fn(Connection, usize) + Send + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let accepted = Arc::new(AtomicUsize::new(0));

@@ -1,6 +1,6 @@
 //! Servers that answer one connection at a time, and those that only look like it.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use super::server::{Server, ok};
 use super::*;
@@ -37,6 +37,46 @@ fn few_calls_are_enough_to_notice() {
     echo_calls(&pool, 4, 1);
     assert!(start.elapsed() < Duration::from_secs(2));
     assert_eq!(pool.take_notes().len(), 1);
+}
+
+/// A server with two threads, each of which stays with its connection.
+fn two_threads(handle: impl Fn(&mut Connection, usize) + Send + Sync + 'static) -> Server {
+    let (sender, connections) = mpsc::channel();
+    let (connections, handle) = (Arc::new(std::sync::Mutex::new(connections)), Arc::new(handle));
+    for _ in 0..2 {
+        let (connections, handle) = (Arc::clone(&connections), Arc::clone(&handle));
+        std::thread::spawn(move || {
+            loop {
+                let next = connections.lock().unwrap().recv();
+                let Ok((mut connection, nth)) = next else { return };
+                handle(&mut connection, nth);
+            }
+        });
+    }
+    Server::start(move |connection, nth| sender.send((connection, nth)).unwrap())
+}
+
+#[test]
+fn the_connections_beyond_those_that_a_server_has_threads_for_take_turns() {
+    // The calls of one thread, so that the others' are over before, after, or never.
+    for calls in [1, 40] {
+        let server = two_threads(|connection, _| {
+            while let Some(request) = connection.request() {
+                // The work of a call: so that they outlast the patience with those that wait.
+                std::thread::sleep(Duration::from_millis(10));
+                connection.send(&ok(&request.body));
+            }
+        });
+        let pool = pool(&server.url(), 5);
+        let start = Instant::now();
+        echo_calls(&pool, 5, calls);
+        assert!(start.elapsed() < Duration::from_secs(10));
+        let counters = pool.counters();
+        // One may be closed in the moment when its next call begins.
+        assert_eq!(counters.requests, 5 * calls as u64 + counters.repeats);
+        assert!((5..100).contains(&counters.connections), "{counters:?}");
+        assert!(pool.take_notes().is_empty());
+    }
 }
 
 #[test]
