@@ -6,6 +6,8 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+mod common;
+
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{Seek as _, Write as _};
@@ -38,19 +40,9 @@ fn plan() -> Plan {
         }
     }
     if plan.messages.is_empty() {
-        plan.messages = [524, 5600, 43_920].map(|size| (format!("{size} bytes"), message(size))).into();
+        plan.messages = [524, 5600, 43_920].map(|size| (format!("{size} bytes"), common::message(size))).into();
     }
     plan
-}
-
-/// A message of this size.
-fn message(size: usize) -> Vec<u8> {
-    let mut text =
-        b"From a@b Mon Jan  5 10:00:00 2004\nFrom: Alice <a@example.org>\nTo: bob@example.net\nSubject: x\n\n".to_vec();
-    let line = b"The quick brown fox jumps over the lazy dog, and so on for seventy columns\n";
-    text.extend(line.iter().cycle().take(size - text.len() - 1));
-    text.push(b'\n');
-    text
 }
 
 /// What is encoded, and the rooms that are used again.

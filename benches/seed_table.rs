@@ -41,9 +41,9 @@ fn main() {
         println!("\nA message of {size} bytes, {TIMES} times\n");
         println!("| | wall time | messages/s | of the first |\n|---|--:|--:|--:|");
         let one = folder.path().join("one.eml");
-        std::fs::write(&one, message(size)).expect("room for it");
+        std::fs::write(&one, common::message(size)).expect("room for it");
         let many = folder.path().join("many.mbox");
-        let text = [&b"From a@b Mon Jan  5 10:00:00 2004\n"[..], &message(size), b"\n"].concat();
+        let text = [&b"From a@b Mon Jan  5 10:00:00 2004\n"[..], &common::message(size), b"\n"].concat();
         std::fs::write(&many, text.repeat(TIMES)).expect("room for it");
         for (_, line) in measured(&clients.of_message(&many), &one, TIMES, &server.url) {
             println!("{line}");
@@ -72,15 +72,6 @@ fn measured(rows: &[Row], input: &Path, count: usize, url: &str) -> Vec<(Vec<u8>
         format!("| `{}` | {time:.3} s | {rate:.0} | {:.1} % |", row.name, 100.0 * time / medians[0])
     };
     rows.iter().zip(&medians).zip(outputs).map(|((row, &time), out)| (out, line(row, time))).collect()
-}
-
-fn message(size: usize) -> Vec<u8> {
-    let mut text =
-        b"From: Alice <a@example.org>\nTo: bob@example.net\nSubject: x\nMessage-ID: <1@example.org>\n\n".to_vec();
-    let line = b"The quick brown fox jumps over the lazy dog, and so on for seventy columns\n";
-    text.extend(line.iter().cycle().take(size - text.len() - 1));
-    text.push(b'\n');
-    text
 }
 
 /// The programs that are there, and how they are started.

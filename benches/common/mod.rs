@@ -12,6 +12,16 @@ use std::time::{Duration, Instant};
 
 use hamsift::mbox::{Part, Rules, Splitter};
 
+/// A message of this many bytes.
+pub fn message(size: usize) -> Vec<u8> {
+    let mut text =
+        b"From: Alice <a@example.org>\nTo: bob@example.net\nSubject: x\nMessage-ID: <1@example.org>\n\n".to_vec();
+    let line = b"The quick brown fox jumps over the lazy dog, and so on for seventy columns\n";
+    text.extend(line.iter().cycle().take(size - text.len() - 1));
+    text.push(b'\n');
+    text
+}
+
 /// The server that is measured against: the one named by `HAMSIFT_BENCH_SERVER`, or the tests' own, started here.
 pub struct Server {
     pub url: String,

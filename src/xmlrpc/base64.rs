@@ -86,7 +86,7 @@ fn inner(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::Encoder;
+    use crate::encode::{Encoder, base64_len};
 
     /// What fills one chunk.
     const BYTES: usize = CHUNK / 4 * 3;
@@ -109,6 +109,7 @@ mod tests {
             ("foobar", "Zm9vYmFy"),
         ] {
             assert_eq!(encoded(plain.as_bytes()), text);
+            assert_eq!(base64_len(plain.len()), text.len());
             assert_eq!(decode(text).unwrap(), plain.as_bytes());
         }
     }
