@@ -209,6 +209,8 @@ fn other_stores_are_refused() {
         (Format::Utf16, "UTF-16"),
         (Format::Mmdf, "MMDF"),
         (Format::Babyl, "BABYL"),
+        (Format::Mbx, "mbx"),
+        (Format::Packed("a zip archive"), "zip"),
         (Format::CrOnly, "CR"),
         (Format::Binary, "binary"),
     ] {

@@ -9,6 +9,14 @@ use super::fields;
 const UTF16_SAMPLE: usize = 64;
 const MMDF: &[u8] = b"\x01\x01\x01\x01";
 const BABYL: &[u8] = b"BABYL OPTIONS:";
+const MBX: &[u8] = b"*mbx*\r\n";
+/// Archives that mail comes in: what stands where, and what it is.
+const PACKED: [(usize, &[u8], &str); 4] = [
+    (0, b"PK\x03\x04", "a zip archive"),
+    (257, b"ustar", "a tar archive"),
+    (0, b"BZh", "a bzip2 file"),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+];
 const BYTE_ORDER_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
 /// Judges the first line that is not empty, `line` (with its line end), or as much of it as may be looked at.
@@ -19,11 +27,21 @@ pub(super) fn foreign(line: &[u8]) -> Option<Format> {
         Some(Format::Mmdf)
     } else if line.starts_with(BABYL) {
         Some(Format::Babyl)
+    } else if line.starts_with(MBX) {
+        Some(Format::Mbx)
+    } else if let Some(what) = packed(line) {
+        Some(Format::Packed(what))
     } else if has_bare_cr_line(line) {
         Some(Format::CrOnly)
     } else {
         None
     }
+}
+
+/// An archive, by its mark and a byte that no text has.
+fn packed(line: &[u8]) -> Option<&'static str> {
+    let found = PACKED.iter().find(|(at, mark, _)| line.get(*at..).is_some_and(|rest| rest.starts_with(mark)));
+    found.map(|(.., what)| *what).filter(|_| is_binary(line) || !line.is_ascii())
 }
 
 /// What text is that holds no From_ line and does not begin with header fields.
@@ -77,6 +95,11 @@ mod tests {
             (b"From a@b Mon Jan  5 10:00:01 2004\rFrom: a\r\rbody\r".to_vec(), Some(Format::CrOnly)),
             (b"\x01\x01\x01\x01\n".to_vec(), Some(Format::Mmdf)),
             (b"BABYL OPTIONS:\n".to_vec(), Some(Format::Babyl)),
+            (b"*mbx*\r\n".to_vec(), Some(Format::Mbx)),
+            (b"PK\x03\x04\x14\0".to_vec(), Some(Format::Packed("a zip archive"))),
+            (b"BZh91AY&SY\xd9\x32".to_vec(), Some(Format::Packed("a bzip2 file"))),
+            (b"BZh9 is how it begins\n".to_vec(), None),
+            ([&[b'a'; 100][..], &[0; 157], b"ustar  \0"].concat(), Some(Format::Packed("a tar archive"))),
             (b"\xff\xfeF\0\n".to_vec(), Some(Format::Utf16)),
             (utf16("From a@b\n", false)[..17].to_vec(), Some(Format::Utf16)),
             (utf16("From a@b\n", true), Some(Format::Utf16)),

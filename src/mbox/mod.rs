@@ -126,6 +126,12 @@ pub enum Format {
     /// The format of Emacs Rmail before version 23.
     #[error("a BABYL (Emacs Rmail) file, which is not supported")]
     Babyl,
+    /// The format of UW IMAP and Pine.
+    #[error("an mbx mailbox (UW IMAP), which is not supported")]
+    Mbx,
+    /// Mailboxes may be in it.
+    #[error("{0}, not an mbox (unpack it first)")]
+    Packed(&'static str),
     /// Lines that end in CR alone.
     #[error("a mailbox with bare CR line ends (old Macintosh); convert them to LF first")]
     CrOnly,
