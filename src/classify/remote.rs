@@ -157,7 +157,11 @@ impl Remote {
                 *asked = Some(number);
                 tried[number] = true;
                 let (server, began) = (&self.servers[number], Instant::now());
-                match self.call(server, message, deadline) {
+                // One that may never answer must leave time for another.
+                let is_other = |(other, tried): (&Server, &bool)| !tried && other.health.is_well();
+                let shares = !server.health.is_proven() && self.servers.iter().zip(&tried).any(is_other);
+                let until = if shares { began + deadline.saturating_duration_since(began) / 2 } else { deadline };
+                match self.call(server, message, until) {
                     Err(Trouble::NoAnswer(text)) => {
                         server.failures.fetch_add(1, Ordering::Relaxed);
                         self.unanswered.fetch_add(1, Ordering::Relaxed);

@@ -83,6 +83,16 @@ fn of_two_servers_one_may_be_dead() {
 }
 
 #[test]
+fn of_two_servers_one_may_never_answer() {
+    let (good, deaf, input) = (Server::good(), Server::with_rule(json!({ "do": "hang" })), mailbox(0, 30));
+    for n in ["1", "4"] {
+        let arguments = ["filter", "-n", n, "--timeout", "4", "-s", deaf.url(), "-s", good.url()];
+        let ended = hamsift(arguments).stdin(input.clone()).ends_with(0);
+        assert_only_verdicts_added(&input, &ended.out, 30);
+    }
+}
+
+#[test]
 fn of_two_servers_one_may_be_something_else() {
     let (good, input) = (Server::good(), mailbox(0, 50));
     for rule in [
