@@ -83,6 +83,8 @@ impl Verdict {
     /// The verdict on a score, written as SpamBayes does: two digits, rounded from the exact value of the double.
     pub fn from_score(score: f64, cutoffs: &Cutoffs) -> Verdict {
         let class = cutoffs.class(score);
+        // A negative zero would be written with its sign.
+        let score = score + 0.0;
         Verdict { class, score: Some(score), text: format!("{class}; {score:.2}") }
     }
 
@@ -108,6 +110,7 @@ mod tests {
         let text = |score| Verdict::from_score(score, &Cutoffs::default()).text;
         for (score, want) in [
             (0.0, "ham; 0.00"),
+            (-0.0, "ham; 0.00"),
             (0.1999, "ham; 0.20"),
             (0.20, "unsure; 0.20"),
             (0.5, "unsure; 0.50"),

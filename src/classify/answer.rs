@@ -41,8 +41,9 @@ fn misplaced(answer: &[u8], is_verdict: impl Fn(&[u8]) -> bool) -> Option<&[u8]>
         .last()
 }
 
+/// The value on one line: a fold is worth one blank.
 fn unfolded(value: &[u8]) -> Vec<u8> {
-    value.iter().map(|&byte| if byte == b'\n' { b' ' } else { byte }).collect()
+    value.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).collect::<Vec<_>>().join(&b' ')
 }
 
 /// The Subject of a message as a server gave it back, if it has one: the value, cut at the first control character.
@@ -71,7 +72,8 @@ mod tests {
                 Some("spam; 0.99")
             }),
             ("bare CR and VT", "X-Spambayes-Classification: ham; 0.02\rX-Evil: 1\x0bb\n\n", Some("ham; 0.02")),
-            ("folded", "X-Spambayes-Classification: ham;\n 0.02\n\n", Some("ham;  0.02")),
+            ("folded", "X-Spambayes-Classification: ham;\n 0.02\n\n", Some("ham; 0.02")),
+            ("folded wide", "X-Spambayes-Classification:\n\tham; \r\n\t  0.02\n\n", Some("ham; 0.02")),
             ("below a broken line", "A: 1\nbroken\nX-Spambayes-Classification: ham; 0.02\n\n", Some("ham; 0.02")),
             ("in the body", "A: 1\n\nX-Spambayes-Classification: ham; 0.02\n", None),
             ("no class", "X-Spambayes-Classification: 0.02\n\n", None),

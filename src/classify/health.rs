@@ -56,6 +56,17 @@ impl Health {
         }
     }
 
+    /// Whether nothing is known against the server.
+    pub(super) fn is_well(&self) -> bool {
+        self.lock().probe_at.is_none()
+    }
+
+    /// Whether the server has answered, and has not failed since.
+    pub(super) fn is_proven(&self) -> bool {
+        let state = self.lock();
+        state.last_answer.is_some() && state.probe_at.is_none()
+    }
+
     /// The server answered, if only with a fault.
     pub(super) fn answered(&self, now: Instant) {
         *self.lock() = State { last_answer: Some(now), ..State::default() };
@@ -90,8 +101,10 @@ mod tests {
         let (health, start) = (Health::default(), Instant::now());
         let after = |millis| start + Duration::from_millis(millis);
         assert_eq!(health.outlook(start), Outlook::Good);
+        assert!(health.is_well() && !health.is_proven());
         health.failed(start, start);
         assert_eq!(health.outlook(after(499)), Outlook::Doubtful);
+        assert!(!health.is_well() && !health.is_proven());
         assert_eq!(health.outlook(after(500)), Outlook::Good);
         assert_eq!(health.outlook(after(501)), Outlook::Doubtful, "only one probe");
         health.given_up();
@@ -102,6 +115,7 @@ mod tests {
         assert_eq!(health.outlook(after(3499)), Outlook::Gone, "the pause grows");
         health.answered(after(3500));
         assert_eq!(health.outlook(after(3501)), Outlook::Good);
+        assert!(health.is_well() && health.is_proven());
     }
 
     #[test]

@@ -73,6 +73,8 @@ enum Trouble {
     NoAnswer(String),
     /// The server says that it could not do it.
     Fault(String),
+    /// It is not set up to take calls, whatever the message: another server may be.
+    NotServing(&'static str, String),
     /// There is an answer, and it is of no use.
     Useless(&'static str, String),
 }
@@ -111,12 +113,18 @@ impl Remote {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
     }
 
-    /// The server to ask next, not one of `tried`: the one with the fewest calls in flight of those that are expected
-    /// to answer, else one of which nobody knows. `None` where all others are gone.
+    /// The server to ask next, not one of `tried`: the one with the fewest calls in flight (then: in all) of those that
+    /// are expected to answer, else one of which nobody knows. `None` where all others are gone.
     fn choose(&self, tried: &[bool]) -> Option<usize> {
         let now = Instant::now();
         let mut by_load: Vec<_> = (0..self.servers.len()).filter(|&number| !tried[number]).collect();
-        by_load.sort_by_key(|&number| self.servers[number].pool.in_flight());
+        by_load.sort_by_cached_key(|&number| {
+            let server = &self.servers[number];
+            (
+                server.pool.in_flight(),
+                server.classified.load(Ordering::Relaxed) + server.failures.load(Ordering::Relaxed),
+            )
+        });
         let mut doubtful = None;
         for number in by_load {
             match self.servers[number].health.outlook(now) {
@@ -144,16 +152,29 @@ impl Remote {
                 self.retries.fetch_add(1, Ordering::Relaxed);
                 tried.fill(false);
             }
+            let (mut not_serving, mut unanswered) = (None, false);
             while let Some(number) = self.choose(&tried) {
                 *asked = Some(number);
                 tried[number] = true;
                 let (server, began) = (&self.servers[number], Instant::now());
-                match self.call(server, message, deadline) {
+                // One that may never answer must leave time for another.
+                let is_other = |(other, tried): (&Server, &bool)| !tried && other.health.is_well();
+                let shares = !server.health.is_proven() && self.servers.iter().zip(&tried).any(is_other);
+                let until = if shares { began + deadline.saturating_duration_since(began) / 2 } else { deadline };
+                match self.call(server, message, until) {
                     Err(Trouble::NoAnswer(text)) => {
                         server.failures.fetch_add(1, Ordering::Relaxed);
                         self.unanswered.fetch_add(1, Ordering::Relaxed);
                         server.health.failed(began, Instant::now());
-                        why = text;
+                        (why, unanswered) = (text, true);
+                    }
+                    Err(Trouble::NotServing(kind, text)) if self.servers.len() > 1 => {
+                        if server.failures.fetch_add(1, Ordering::Relaxed) == 0 {
+                            self.note(format!("{}: {text}; asking the others", server.name));
+                        }
+                        // Its answers are quick: as the least busy it would get most of the messages.
+                        server.health.failed(began, Instant::now());
+                        not_serving = Some(Trouble::NotServing(kind, text));
                     }
                     result => {
                         server.health.answered(Instant::now());
@@ -162,6 +183,9 @@ impl Remote {
                         return result;
                     }
                 }
+            }
+            if let Some(trouble) = not_serving.filter(|_| !unanswered) {
+                return Err(trouble);
             }
             if !tried.contains(&true) {
                 break;
@@ -263,17 +287,21 @@ fn value_of(reply: &http::Answer, path: &str, limit: usize) -> Result<Value, Tro
     let status = reply.status;
     match (status, decoded) {
         (200, Ok(Response::Value(value))) => Ok(value),
+        (200, Err(error @ xmlrpc::DecodeError::Html)) => {
+            Err(Trouble::NotServing("answer", format!("the server sent {error}")))
+        }
         (200, Err(error)) => Err(Trouble::Useless("answer", format!("the server sent {error}"))),
         // A proxy without a living server behind it: nothing has seen the message.
         (502..=504, _) => Err(Trouble::NoAnswer(format!("HTTP status {status}: no server behind the proxy"))),
         (300..=399, _) => {
             let to = reply.location.as_deref().unwrap_or("nowhere");
-            Err(Trouble::Useless("HTTP", format!("HTTP status {status}: a redirect to {to}, which is not followed")))
+            Err(Trouble::NotServing("HTTP", format!("HTTP status {status}: a redirect to {to}, which is not followed")))
         }
-        (404, _) => Err(Trouble::Useless("HTTP", format!("HTTP status 404: the server has no path {path}"))),
+        (404, _) => Err(Trouble::NotServing("HTTP", format!("HTTP status 404: the server has no path {path}"))),
         (401 | 403, _) => {
-            Err(Trouble::Useless("HTTP", format!("HTTP status {status}: the server wants other credentials")))
+            Err(Trouble::NotServing("HTTP", format!("HTTP status {status}: the server wants other credentials")))
         }
+        (405 | 407 | 501, _) => Err(Trouble::NotServing("HTTP", format!("HTTP status {status} from {path}"))),
         _ => Err(Trouble::Useless("HTTP", format!("HTTP status {status} from {path}"))),
     }
 }
@@ -285,7 +313,7 @@ impl Classifier for Remote {
             let (kind, text) = match trouble {
                 Trouble::NoAnswer(text) => ("no answer", text),
                 Trouble::Fault(text) => ("fault", text),
-                Trouble::Useless(kind, text) => (kind, text),
+                Trouble::NotServing(kind, text) | Trouble::Useless(kind, text) => (kind, text),
             };
             Refusal { kind, text, server: asked.map(|number| self.servers[number].name.clone()) }
         })?;

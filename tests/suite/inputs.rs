@@ -126,7 +126,10 @@ fn shards_one_after_the_other_are_the_whole() {
     let b = write(folder.path(), "b", &preamble);
     // Lacks its last line end.
     let c = write(folder.path(), "c", preamble.trim_ascii_end());
-    for mailboxes in [vec![&a], vec![&c, &b], vec![&b, &a, &c]] {
+    // Its last message reaches through the last shards, and lacks the empty line.
+    let d = write(folder.path(), "d", &[&mailbox(3, 7)[..], &mailbox(1, 7), &b"long line\n".repeat(200)].concat());
+    let empty = write(folder.path(), "e", b"");
+    for mailboxes in [vec![&a], vec![&c, &b], vec![&b, &a, &c], vec![&d], vec![&d, &empty], vec![&d, &b]] {
         let whole = filter(&server, mailboxes.iter()).ends_with(0).out;
         for of in [1, 2, 3, 7, 40] {
             let shard = |number| {

@@ -138,3 +138,10 @@ fn two_servers_share_the_work() {
     assert_eq!(a.count("request") + b.count("request"), 60);
     assert!(a.count("request") >= 2 && b.count("request") >= 2);
 }
+
+#[test]
+fn one_call_at_a_time_is_shared_too() {
+    let (a, b, input) = (Server::good(), Server::good(), mailbox(0, 20));
+    filter(&a, ["-n", "1", "--method", "filter", "-s", b.url()]).stdin(input).ends_with(0);
+    assert_eq!((a.count("request"), b.count("request")), (10, 10));
+}

@@ -83,6 +83,39 @@ fn of_two_servers_one_may_be_dead() {
 }
 
 #[test]
+fn of_two_servers_one_may_never_answer() {
+    let (good, deaf, input) = (Server::good(), Server::with_rule(json!({ "do": "hang" })), mailbox(0, 30));
+    for n in ["1", "4"] {
+        let arguments = ["filter", "-n", n, "--timeout", "4", "-s", deaf.url(), "-s", good.url()];
+        let ended = hamsift(arguments).stdin(input.clone()).ends_with(0);
+        assert_only_verdicts_added(&input, &ended.out, 30);
+    }
+}
+
+#[test]
+fn of_two_servers_one_may_be_something_else() {
+    let (good, input) = (Server::good(), mailbox(0, 50));
+    for rule in [
+        json!({ "do": "status", "status": "404 Not Found" }),
+        json!({ "do": "status", "status": "403 Forbidden" }),
+        json!({ "do": "status", "status": "302 Found", "location": "http://127.0.0.1:1/" }),
+        json!({ "do": "garbage", "text": "<html>hello</html>" }),
+    ] {
+        println!("{rule}");
+        let other = Server::with_rule(rule);
+        for n in ["1", "4"] {
+            let arguments = ["filter", "-n", n, "-s", other.url(), "-s", good.url()];
+            let ended = hamsift(arguments).stdin(input.clone()).ends_with(0);
+            assert_only_verdicts_added(&input, &ended.out, 50);
+            assert_eq!(ended.err.matches("asking the others").count(), 1, "{}", ended.err);
+        }
+        // Nobody else is there: no call is repeated.
+        let ended = hamsift(["filter", "-s", other.url(), "-s", other.url()]).stdin(mailbox(0, 2)).ends_with(75);
+        assert_same(&mailbox(0, 2), &ended.out);
+    }
+}
+
+#[test]
 fn a_server_killed_in_the_middle_loses_nothing() {
     let (mut first, second) = (Server::good(), Server::good());
     let input = mailbox(0, 3000);

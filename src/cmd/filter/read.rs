@@ -141,7 +141,8 @@ impl Reader<'_> {
         let beyond = self.selection.end_of_input(length.unwrap_or(0));
         let more = beyond && self.plan.inputs[file + 1 - self.plan.file..].iter().any(is_not_empty);
         self.feed.ready(Item::End { closed: more && self.taking }, 0)?;
-        Ok(!beyond)
+        // Where nothing follows, no other run goes on behind this one: the end stays as it is.
+        Ok(!more)
     }
 
     /// Sends a piece on its way, if it is wanted; returns whether anything further is.

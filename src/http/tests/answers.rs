@@ -73,8 +73,14 @@ fn the_end_of_an_answer_is_found_in_every_form() {
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
                    4;name=\"a;b\"\r\nchun\r\n3 ; x\r\nked\r\n0\r\nX-Trailer: t\r\n\r\n";
     assert_eq!(body(one_answer(chunked)), "chunked");
-    let continued = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n";
-    assert_eq!(body(one_answer([continued.as_bytes(), &ok(b"at last")].concat())), "at last");
+    for continued in [
+        "HTTP/1.1 100 Continue\r\n\r\n",
+        "HTTP/1.1 100 Continue\r\nServer: x\r\nDate: y\r\n\r\n",
+        "HTTP/1.0 103 Early Hints\nLink: </a>\n\n",
+    ] {
+        let answer = [continued.repeat(2).as_bytes(), &ok(b"HTTP/1.1 100 x\r\n\r\n")].concat();
+        assert_eq!(body(one_answer(answer)), "HTTP/1.1 100 x\r\n\r\n");
+    }
     assert_eq!(body(one_answer("HTTP/1.1 200\nContent-Type: text/xml\nContent-Length: 2\n\nlf")), "lf");
 }
 
