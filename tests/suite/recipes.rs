@@ -247,10 +247,13 @@ fn mutt() {
 /// Exim's package cannot stand beside Postfix's: `.ci/run` unpacks it here.
 fn exim() -> Option<PathBuf> {
     let unpacked = file("target/exim/usr/sbin/exim4");
-    if unpacked.exists() {
-        return Some(unpacked);
-    }
-    have(&["exim4"]).then(|| PathBuf::from("exim4"))
+    let exim = if unpacked.exists() { Some(unpacked) } else { have(&["exim4"]).then(|| PathBuf::from("exim4")) };
+    // Without the user it was built for it does nothing.
+    exim.filter(|exim| {
+        let mut command = Command::new(exim);
+        command.args(["-C", "/dev/null", "-bV"]).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    })
 }
 
 #[test]
