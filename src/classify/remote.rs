@@ -16,6 +16,8 @@ use crate::http::{self, Endpoint, Pool, PoolConfig};
 use crate::verdict::{Cutoffs, Verdict};
 use crate::xmlrpc::{self, Response, Value};
 
+/// A server that has failed gets no more of a message's time than this, while another one is well.
+const PROBE: Duration = Duration::from_secs(2);
 /// Pause before the first repeat of a call; each further one is four times as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
@@ -153,14 +155,22 @@ impl Remote {
                 tried.fill(false);
             }
             let (mut not_serving, mut unanswered) = (None, false);
-            while let Some(number) = self.choose(&tried) {
+            // What is asked without any time left says nothing of the server.
+            while Instant::now() < deadline
+                && let Some(number) = self.choose(&tried)
+            {
                 *asked = Some(number);
                 tried[number] = true;
                 let (server, began) = (&self.servers[number], Instant::now());
                 // One that may never answer must leave time for another.
                 let is_other = |(other, tried): (&Server, &bool)| !tried && other.health.is_well();
                 let shares = !server.health.is_proven() && self.servers.iter().zip(&tried).any(is_other);
-                let until = if shares { began + deadline.saturating_duration_since(began) / 2 } else { deadline };
+                let half = deadline.saturating_duration_since(began) / 2;
+                let until = match shares {
+                    true if server.health.is_well() => began + half,
+                    true => began + half.min(PROBE),
+                    false => deadline,
+                };
                 match self.call(server, message, until) {
                     Err(Trouble::NoAnswer(text)) => {
                         server.failures.fetch_add(1, Ordering::Relaxed);

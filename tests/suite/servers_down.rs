@@ -116,6 +116,17 @@ fn of_two_servers_one_may_be_something_else() {
 }
 
 #[test]
+fn of_two_servers_one_may_fall_silent() {
+    let (first, second) =
+        (Server::start(&json!({ "workers": 1, "rules": [{ "nth": 5, "do": "hang" }] })), Server::good());
+    let input = mailbox(0, 60);
+    let arguments = ["filter", "-n", "1", "--timeout", "2", "-s", first.url(), "-s", second.url()];
+    let ended = hamsift(arguments).stdin(input.clone()).ends_with(75);
+    // The message that it fell silent on had no time left for the other; that is not held against the other.
+    assert_only_verdicts_added(&input, &ended.out, 59);
+}
+
+#[test]
 fn a_server_killed_in_the_middle_loses_nothing() {
     let (mut first, second) = (Server::good(), Server::good());
     let input = mailbox(0, 3000);
