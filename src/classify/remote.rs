@@ -138,6 +138,21 @@ impl Remote {
         doubtful
     }
 
+    /// How much of the time `left` for a message the server `number` may use: one that never answers must leave some for
+    /// another. It gets the more, the more is known in its favour.
+    fn share(&self, number: usize, tried: &[bool], left: Duration) -> Duration {
+        let health = &self.servers[number].health;
+        if !self.servers.iter().zip(tried).any(|(other, tried)| !tried && other.health.is_well()) {
+            left
+        } else if health.is_proven() {
+            left * 3 / 4
+        } else if health.is_well() {
+            left / 2
+        } else {
+            PROBE.min(left / 2)
+        }
+    }
+
     /// Asks in rounds, each server once per round, until there is an answer or the tries or the time are used up.
     /// `asked` is left at the server that was asked last.
     fn ask(&self, message: &[u8], asked: &mut Option<usize>) -> Result<Answer, Trouble> {
@@ -162,15 +177,7 @@ impl Remote {
                 *asked = Some(number);
                 tried[number] = true;
                 let (server, began) = (&self.servers[number], Instant::now());
-                // One that may never answer must leave time for another.
-                let is_other = |(other, tried): (&Server, &bool)| !tried && other.health.is_well();
-                let shares = !server.health.is_proven() && self.servers.iter().zip(&tried).any(is_other);
-                let half = deadline.saturating_duration_since(began) / 2;
-                let until = match shares {
-                    true if server.health.is_well() => began + half,
-                    true => began + half.min(PROBE),
-                    false => deadline,
-                };
+                let until = began + self.share(number, &tried, deadline.saturating_duration_since(began));
                 match self.call(server, message, until) {
                     Err(Trouble::NoAnswer(text)) => {
                         server.failures.fetch_add(1, Ordering::Relaxed);
