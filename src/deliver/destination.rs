@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use super::DeliverError;
 use crate::lock::is_open_to_all;
 
+/// A symbolic link leads over at most so many others, as for the system.
+const MOST_LINKS: usize = 40;
+
 /// Where a message is to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
@@ -146,18 +149,29 @@ fn is_maildir(path: &Path) -> bool {
     ["cur", "new", "tmp"].iter().all(|name| path.join(name).is_dir())
 }
 
-/// The path behind a symbolic link, if it is one that can be trusted and leads somewhere.
+/// The path behind a symbolic link, if it is one that can be trusted and leads somewhere. So has each link to be that it
+/// leads to: behind one of our own there may be one that anybody could have put there.
 fn resolve(path: &Path) -> Result<PathBuf, DeliverError> {
-    match fs::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => {
-            if is_open_to_all(path) {
-                return Err(DeliverError::refused(path, "is a symbolic link in a folder everybody may write to"));
+    let follow = || DeliverError::file("follow the symbolic link", path);
+    let mut here = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::symlink_metadata(&here) {
+            Ok(found) if found.is_symlink() => {
+                if is_open_to_all(&here) {
+                    return Err(DeliverError::refused(&here, "is a symbolic link in a folder everybody may write to"));
+                }
+                let target = fs::read_link(&here).map_err(follow())?;
+                // Behind a slash a link is always followed.
+                here = here.parent().unwrap_or(Path::new("")).join(target).components().collect();
             }
-            fs::canonicalize(path).map_err(DeliverError::file("follow the symbolic link", path))
+            Err(error) if here == path && error.kind() != io::ErrorKind::NotFound => {
+                return Err(DeliverError::file("look at", path)(error));
+            }
+            _ if here == path => return Ok(here),
+            _ => return fs::canonicalize(path).map_err(follow()),
         }
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DeliverError::file("look at", path)(error)),
-        _ => Ok(path.to_owned()),
     }
+    Err(DeliverError::refused(path, "is a symbolic link that leads over too many others"))
 }
 
 #[cfg(test)]
@@ -207,6 +221,15 @@ mod tests {
         assert!(place("link").expect("followed").contains("real"));
         assert_eq!(place("null").expect("followed"), "Nowhere");
         assert!(place("dangling").is_err());
+        symlink("loop", at("loop")).expect("linked");
+        assert!(place("loop").is_err());
+        fs::create_dir(at("open")).expect("made");
+        symlink("../real", at("open/link")).expect("linked");
+        symlink("open/link", at("over")).expect("linked");
+        symlink("open/../link", at("past")).expect("linked");
+        assert!(place("over").expect("followed").contains("real"));
+        fs::set_permissions(at("open"), fs::Permissions::from_mode(0o1777)).expect("ours");
+        assert!(place("over").is_err() && place("past").is_ok(), "a link of ours to one that may be anybody's");
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).expect("ours");
         assert!(place("link").is_err() && place("null").is_err() && place("real").is_ok());
     }
