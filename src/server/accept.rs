@@ -2,13 +2,13 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::yield_now;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Shared;
 use super::connection;
@@ -25,6 +25,8 @@ const FULL: Duration = Duration::from_millis(1);
 const SHORT_OF_SOMETHING: Duration = Duration::from_millis(50);
 /// Once the server is to stop, connections that wait to be accepted are, until none comes for so long.
 const LAST_ONES: Duration = Duration::from_millis(10);
+/// And for no longer than this, or clients that connect again and again would keep the server.
+const LAST_ONES_IN_ALL: Duration = Duration::from_millis(200);
 
 /// How many connections there may be: as wanted, if the system allows so many open files.
 pub(super) fn room_for(wanted: u64, teller: &Teller) -> u64 {
@@ -60,13 +62,57 @@ impl Drop for Open {
     }
 }
 
-/// Waits until there is room for one more connection. The one that has been silent for longest goes; where none is
-/// silent, one that has been answered goes.
+/// The line of the connections that can go when others need the room.
+#[derive(Debug, Default)]
+pub(super) struct Crowd {
+    line: Notify,
+    /// Who needs room at the moment.
+    wanting: AtomicUsize,
+}
+
+impl Crowd {
+    /// Gets in line and waits to be the one that goes.
+    pub(super) async fn turn(&self) {
+        loop {
+            self.line.notified().await;
+            // Where nobody was in line, word to go is kept for the next one, but by then there may be room.
+            if self.wanting.load(Ordering::SeqCst) > 0 {
+                return;
+            }
+        }
+    }
+
+    /// Room is needed until this is dropped.
+    fn want(&self) -> Wanting<'_> {
+        self.wanting.fetch_add(1, Ordering::SeqCst);
+        Wanting(self)
+    }
+}
+
+/// Somebody who needs room.
+struct Wanting<'a>(&'a Crowd);
+
+impl Wanting<'_> {
+    /// Has the first in line go.
+    fn tell(&self) {
+        self.0.line.notify_one();
+    }
+}
+
+impl Drop for Wanting<'_> {
+    fn drop(&mut self) {
+        self.0.wanting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Waits until there is room for one more connection. Of those that have sent no whole header, the one that has not for
+/// longest goes; where there is none, one that has been answered goes.
 async fn make_room(shared: &Shared) {
+    let wanting = shared.crowd.want();
     while shared.metrics.open.load(Ordering::Relaxed) >= shared.max_connections {
         // Connections of a moment ago are to be in line before the first in line is told.
         yield_now().await;
-        shared.crowded.notify_one();
+        wanting.tell();
         yield_now().await;
         sleep(FULL).await;
     }
@@ -106,14 +152,18 @@ pub(super) async fn run(
             Ok((stream, peer)) => take(stream, peer),
             Err(error) if is_of_one(&error) => {}
             Err(error) => {
-                shared.crowded.notify_one();
+                let wanting = shared.crowd.want();
+                wanting.tell();
                 shared.teller.trouble("accepting", &listener.url(), &error.to_string());
                 sleep(SHORT_OF_SOMETHING).await;
             }
         }
     }
     // Their clients have connected: to them the server is there.
-    while let Ok(Ok((stream, peer))) = timeout(LAST_ONES, listener.accept()).await {
+    let end = Instant::now() + LAST_ONES_IN_ALL;
+    while Instant::now() < end
+        && let Ok(Ok((stream, peer))) = timeout(LAST_ONES, listener.accept()).await
+    {
         take(stream, peer);
     }
 }

@@ -65,7 +65,8 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: Stream, peer: Arc<str>, m
     let mut stopped = pin!(stop.wait_for(|&stopped| stopped));
     let mut told = false;
     let mut clock = pin!(sleep_until(deadline(&shared, &watch.seen())));
-    let mut crowded = None;
+    // With the time from which on it is in line.
+    let mut turn = None;
     let clean = poll_fn(|cx| {
         if let Poll::Ready(result) = connection.poll_without_shutdown(cx) {
             return Poll::Ready(result.is_ok());
@@ -78,9 +79,9 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: Stream, peer: Arc<str>, m
                 return Poll::Ready(result.is_ok());
             }
         }
-        let (phase, due) = {
+        let (phase, since, due) = {
             let seen = watch.seen();
-            (seen.phase, deadline(&shared, &seen))
+            (seen.phase, seen.since, deadline(&shared, &seen))
         };
         // A later deadline is met when the earlier one rings: that saves setting the clock for each call.
         if due < clock.deadline() {
@@ -95,13 +96,16 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: Stream, peer: Arc<str>, m
             }
             clock.as_mut().reset(due);
         }
-        if phase == Phase::Idle {
-            let crowded = crowded.get_or_insert_with(|| Box::pin(shared.crowded.notified()));
-            if crowded.as_mut().poll(cx).is_ready() {
+        if matches!(phase, Phase::Idle | Phase::Head) {
+            let turn = match &mut turn {
+                Some((begun, turn)) if *begun == since => turn,
+                other => &mut other.insert((since, Box::pin(shared.crowd.turn()))).1,
+            };
+            if turn.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(true);
             }
         } else {
-            crowded = None;
+            turn = None;
         }
         Poll::Pending
     })

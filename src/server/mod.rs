@@ -30,7 +30,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use self::body::Budget;
@@ -158,8 +158,8 @@ struct Shared {
     names: Names,
     tokens: Option<Tokens>,
     budget: Arc<Budget>,
-    /// Wakes the connection that has been silent for longest, to make room.
-    crowded: Notify,
+    /// Has connections go to make room for others.
+    crowd: accept::Crowd,
     max_body: usize,
     max_connections: u64,
     idle_timeout: Duration,
@@ -204,7 +204,7 @@ async fn serve(config: Config, engine: Engine, open: Open, teller: Arc<Teller>) 
         names: Names { remote: config.allow_remote, more: config.hosts },
         tokens: tokens.transpose()?,
         budget: Budget::new(config.max_body.saturating_mul(LARGEST_BODIES)),
-        crowded: Notify::new(),
+        crowd: accept::Crowd::default(),
         max_body: config.max_body,
         max_connections: accept::room_for(config.max_connections, &teller),
         idle_timeout: config.idle_timeout,

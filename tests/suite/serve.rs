@@ -190,6 +190,73 @@ fn slow_clients_are_left_and_silent_ones_make_room() {
 }
 
 #[test]
+fn those_that_never_send_a_whole_header_make_room_and_nobody_else_has_to() {
+    let folder = tempfile::tempdir().expect("room");
+    let db = database(folder.path());
+    let more = ["--header-timeout", "600", "--idle-timeout", "600", "--max-connections", "20"];
+    let served = Served::start(&db, &more);
+    let request = post(&call("score", "A: 1\n\nb\n"), "");
+    let half = |count: usize| {
+        let send = |_| {
+            let mut slow = served.connect();
+            slow.write_all(b"POST / HTTP/1.1\r\nHost: local").expect("sent");
+            slow
+        };
+        (0..count).map(send).collect::<Vec<_>>()
+    };
+    let mut slow = half(60);
+    for _ in 0..3 {
+        assert!(served.raw(&request).0.contains("<double>"));
+    }
+    assert_eq!(slow[0].read(&mut [0; 100]).expect("closed"), 0);
+    drop(slow);
+    served.stop();
+    // Twenty calls in the middle of their bodies: there is nobody to go, and one more has to wait.
+    let served = Served::start(&db, &more);
+    let asking = post(&call("score", "A: 1\n\nb\n"), "Expect: 100-continue\r\n");
+    let (begin, end) = asking.split_at(asking.len() - 5);
+    let begin = |_| {
+        let mut busy = served.connect();
+        busy.write_all(begin.as_bytes()).expect("sent");
+        // It has the header lines then.
+        let mut answer = [0; 25];
+        busy.read_exact(&mut answer).expect("told to go on");
+        assert!(answer.starts_with(b"HTTP/1.1 100"));
+        busy
+    };
+    let mut busy: Vec<_> = (0..20).map(begin).collect();
+    let mut late = served.connect();
+    late.write_all(request.as_bytes()).expect("sent");
+    // Word that somebody has to go is out when they are answered.
+    for stream in &mut busy {
+        stream.write_all(end.as_bytes()).expect("still there");
+        let mut answer = [0; 4096];
+        assert_ne!(stream.read(&mut answer).expect("answered"), 0);
+    }
+    assert_ne!(late.read(&mut [0; 4096]).expect("answered"), 0);
+    drop((busy, late));
+    for _ in 0..20 {
+        assert!(served.raw(&request).0.contains("<double>"), "nobody goes where there is room");
+    }
+    served.stop();
+}
+
+#[test]
+fn clients_that_come_again_and_again_do_not_keep_it() {
+    let folder = tempfile::tempdir().expect("room");
+    let served = Served::start(&database(folder.path()), &["--grace", "600"]);
+    let address = served.authority().to_owned();
+    let clients: Vec<_> = (0..8)
+        .map(|_| {
+            let address = address.clone();
+            std::thread::spawn(move || while std::net::TcpStream::connect(&address).is_ok() {})
+        })
+        .collect();
+    assert!(served.stop() < Duration::from_secs(10));
+    clients.into_iter().for_each(|client| client.join().expect("refused in the end"));
+}
+
+#[test]
 fn it_stops_when_calls_are_done() {
     let folder = tempfile::tempdir().expect("room");
     let served = Served::start(&database(folder.path()), &["-v"]);
