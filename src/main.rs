@@ -18,6 +18,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[OsString]) -> Exit {
+    cmd::prepare();
     if let Some(exit) = cmd::dump_configuration(arguments) {
         return exit;
     }

@@ -23,6 +23,11 @@ use crate::config;
 use crate::exit::{self, Exit};
 use crate::report::{Teller, Volume, When};
 
+/// What has to be so before anything is read or written.
+pub fn prepare() {
+    signals::survive_file_limits();
+}
+
 /// Runs a command and tells how it ended.
 pub fn run(cli: Cli) -> Exit {
     let result = match cli.command {

@@ -41,6 +41,13 @@ fn ending() -> impl Iterator<Item = i32> {
     [SIGINT, SIGTERM, SIGHUP].into_iter().filter(move |&number| mask >> (number - 1) & 1 == 0)
 }
 
+/// Makes SIGXFSZ an error of the write that is beyond the limit, as a full disk is one. By itself it ends the process: a
+/// message that is passed through would be lost, and temporary files would stay.
+pub(super) fn survive_file_limits() {
+    // Where there is no handler to be had, it is as it was.
+    let _ = flag::register(SIGXFSZ, Arc::default());
+}
+
 /// Pulls `stop` on the first SIGINT, SIGTERM or SIGHUP. A second one ends the process at once.
 pub(super) fn pull(stop: Stop) -> io::Result<Caught> {
     let caught = Caught::default();
@@ -71,11 +78,9 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// An open gate: SIGINT, SIGTERM and SIGHUP end the process with this status. SIGXFSZ becomes an error of the write
-    /// that caused it.
+    /// An open gate: SIGINT, SIGTERM and SIGHUP end the process with this status.
     pub(super) fn new(exit: Exit) -> io::Result<Gate> {
         let gate = Gate { open: Arc::new(AtomicBool::new(true)), caught: Arc::default() };
-        flag::register(SIGXFSZ, Arc::default())?;
         for number in ending() {
             flag::register_conditional_shutdown(number, exit.code().into(), gate.open.clone())?;
             flag::register(number, gate.caught.clone())?;

@@ -78,6 +78,30 @@ fn no_output_may_be_an_input_or_another_output() {
 }
 
 #[test]
+fn a_file_that_may_not_grow_is_like_a_full_disk() {
+    let (server, folder) = (Server::good(), tempfile::tempdir().expect("room"));
+    fs::write(folder.path().join("in"), of_all_classes().repeat(200)).expect("room");
+    let run = |arguments: &str| {
+        let script = format!("ulimit -f 8; exec \"$0\" {arguments}");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_hamsift")]).current_dir(folder.path());
+        command.env("HAMSIFT_SERVER", server.url()).stdin(Stdio::null());
+        command.output().expect("it runs")
+    };
+    for arguments in ["filter -o out in", "filter --in-place in", "filter --sort sorted in", "filter in > all"] {
+        let ended = run(arguments);
+        let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(74), "{arguments}: {told}");
+        assert!(told.contains("File too large"), "{arguments}: {told}");
+    }
+    assert_eq!(run("pipe < in > one").status.code(), Some(74));
+    assert_eq!(run("train --db db --ham in").status.code(), Some(73));
+    assert_same(&of_all_classes().repeat(200), &fs::read(folder.path().join("in")).expect("there"));
+    let left = names(folder.path());
+    assert!(!left.iter().any(|name| name.contains(".hamsift-") || name.ends_with(".lock")), "{left:?}");
+}
+
+#[test]
 fn what_cannot_be_created_is_73() {
     let (server, folder) = (Server::good(), tempfile::tempdir().expect("room"));
     let path = folder.path().join("no/such/folder");
