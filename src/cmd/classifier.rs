@@ -89,6 +89,15 @@ pub(super) fn is_engine(args: &ClassifierArgs, samples: &SampleArgs) -> bool {
     matches!(Choice::make(args, samples), Ok(Choice::Samples(_) | Choice::Database(_)))
 }
 
+/// The files that the engine takes its knowledge from, if it is the engine that is asked.
+pub(super) fn files(args: &ClassifierArgs, samples: &SampleArgs) -> anyhow::Result<Vec<PathBuf>> {
+    Ok(match Choice::make(args, samples)? {
+        Choice::Servers(_) => Vec::new(),
+        Choice::Samples(samples) => samples.into_iter().map(|sample| sample.path).collect(),
+        Choice::Database(path) => vec![path],
+    })
+}
+
 /// Threads that can run at once here.
 pub(super) fn cpus() -> usize {
     available_parallelism().map_or(1, usize::from)

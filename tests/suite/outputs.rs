@@ -78,6 +78,26 @@ fn no_output_may_be_an_input_or_another_output() {
 }
 
 #[test]
+fn no_output_may_be_what_the_verdicts_come_from() {
+    let folder = tempfile::tempdir().expect("room");
+    let at = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (ham, spam, db) = (at("ham"), at("spam"), at("db"));
+    fs::write(&ham, sample()).expect("room");
+    fs::write(&spam, of_all_classes()).expect("room");
+    hamsift(["train", "-q", "--db", &db, "--ham", &ham, "--spam", &spam]).stdin("").ends_with(0);
+    let before = fs::read(&db).expect("made");
+    for option in ["-o", "--report", "--stats"] {
+        for used in [&ham, &spam] {
+            hamsift(["filter", "--ham", &ham, "--spam", &spam, option, used]).stdin(sample()).ends_with(64);
+        }
+        hamsift(["filter", "--db", &db, option, &db]).stdin(sample()).ends_with(64);
+    }
+    assert_same(&sample(), &fs::read(&ham).expect("there"));
+    assert_same(&of_all_classes(), &fs::read(&spam).expect("there"));
+    assert_same(&before, &fs::read(&db).expect("there"));
+}
+
+#[test]
 fn a_file_that_may_not_grow_is_like_a_full_disk() {
     let (server, folder) = (Server::good(), tempfile::tempdir().expect("room"));
     fs::write(folder.path().join("in"), of_all_classes().repeat(200)).expect("room");

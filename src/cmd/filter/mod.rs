@@ -126,7 +126,7 @@ fn range(shard: Shard, length: Option<u64>) -> anyhow::Result<Range<u64>> {
     Ok(bound(shard.number - 1)..end)
 }
 
-/// No output may be one of the inputs, or another output.
+/// No output may be one of the inputs, what the verdicts come from, or another output.
 fn check_outputs(plan: &Plan) -> anyhow::Result<()> {
     let args = &plan.args;
     let mut known: Vec<_> = Vec::new();
@@ -137,6 +137,9 @@ fn check_outputs(plan: &Plan) -> anyhow::Result<()> {
         };
         known.extend(metadata.map(|metadata| (metadata, source.name())));
     }
+    // What is learned from in a Maildir has names that nobody would think of.
+    let used = if args.dry_run { Vec::new() } else { classifier::files(&args.classifier, &args.samples)? };
+    known.extend(used.iter().filter_map(|path| Some((path.metadata().ok()?, path.display().to_string()))));
     let files = [("--output", &args.output), ("--report", &args.report), ("--stats", &args.stats)];
     let named: Vec<_> =
         files.iter().filter_map(|(option, path)| Some((*option, output::place_of(path.as_deref()?)))).collect();
