@@ -9,7 +9,7 @@ use crate::engine::store::{Stats, Store, read_csv, read_pickle};
 use crate::engine::{Memory, Totals};
 use crate::exit::{Exit, Failure};
 use crate::input::Source;
-use crate::output::Output;
+use crate::output::{self, Output};
 
 /// Runs the command.
 pub(super) fn run(args: DbArgs) -> anyhow::Result<Exit> {
@@ -56,6 +56,9 @@ fn write_out(write: impl FnOnce(&mut Output) -> std::io::Result<()>) -> anyhow::
 fn export(path: &Path, file: &Path) -> anyhow::Result<()> {
     use crate::engine::store::StoreError;
     let store = open(path)?;
+    if file.as_os_str() != "-" && output::place_of(file) == output::place_of(path) {
+        return Err(Failure::error(Exit::Usage, format!("{} is the database itself", file.display())));
+    }
     let mut trouble = None;
     let mut write = |out: &mut Output| match store.export(out) {
         Err(StoreError::Export(error)) => Err(error),

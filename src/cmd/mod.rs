@@ -63,8 +63,15 @@ pub fn dump_configuration(arguments: &[OsString]) -> Option<Exit> {
     }
     let rest: Vec<_> = arguments.iter().filter(|argument| *argument != "--config-dump").cloned().collect();
     Some(match config::dump(&rest) {
-        // Nobody who closes the pipe misses the rest.
-        Ok(text) => io::stdout().write_all(text.as_bytes()).map_or(Exit::Ok, |()| Exit::Ok),
+        Ok(text) => match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+            // Nobody who closes the pipe misses the rest.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Teller::new(Volume::Quiet, When::Auto, None)
+                    .error(&format!("cannot write to standard output: {error}"));
+                Exit::Io
+            }
+            _ => Exit::Ok,
+        },
         Err(error) => configuration_error(None, &rest, &error),
     })
 }

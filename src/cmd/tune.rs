@@ -56,7 +56,10 @@ pub(super) fn run(args: TuneArgs, config: Option<PathBuf>) -> anyhow::Result<Exi
         written.map_err(|error| Failure::error(Exit::Io, format!("cannot write {}: {error}", path.display())))?;
     }
     let is_complete = rows.iter().all(|row| row.unclassified == 0);
-    if saves {
+    if saves && chosen.unclassified > 0 {
+        let text = format!("parallel = {} is not saved: with it, messages were not classified", chosen.parallel);
+        plan.teller.error(&text);
+    } else if saves {
         let path = config::save(config, "filter", "parallel", chosen.parallel as i64)
             .map_err(|error| Failure::error(Exit::Config, error.to_string()))?;
         plan.teller.note(&format!("parallel = {} is saved for `filter` in {}", chosen.parallel, path.display()));
@@ -89,17 +92,22 @@ fn plan(mut args: TuneArgs) -> anyhow::Result<Plan> {
     let first = classifier::open(&args.classifier, &args.samples, MOST_PARALLEL)?;
     let engine = Some(first).filter(|_| classifier::is_engine(&args.classifier, &args.samples));
     measure::check(&inputs)?;
-    let plot = args.plot.take().map(|path| open_plot(path, &inputs)).transpose()?;
+    let used = classifier::files(&args.classifier, &args.samples)?;
+    let plot = args.plot.take().map(|path| open_plot(path, &inputs, &used)).transpose()?;
     classifier::tell(&args.classifier, &args.samples, &teller);
     Ok(Plan { inputs, numbers, plot, engine, args, teller, troubles: Arc::new(troubles) })
 }
 
-/// Opens the plot before any work is done for it. It never takes the place of the mail.
-fn open_plot(path: PathBuf, inputs: &[Source]) -> anyhow::Result<(PathBuf, Output)> {
+/// Opens the plot before any work is done for it. It never takes the place of the mail, nor of what the verdicts come
+/// from.
+fn open_plot(path: PathBuf, inputs: &[Source], used: &[PathBuf]) -> anyhow::Result<(PathBuf, Output)> {
     let place = output::place_of(&path);
-    let is_mail = |source: &&Source| matches!(source, Source::Path(mail) if output::place_of(mail) == place);
-    if let Some(source) = inputs.iter().find(is_mail) {
-        let text = format!("the plot {} would be written over {}", path.display(), source.name());
+    let mail = inputs.iter().filter_map(|source| match source {
+        Source::Path(mail) => Some(mail),
+        _ => None,
+    });
+    if let Some(there) = mail.chain(used).find(|there| output::place_of(there) == place) {
+        let text = format!("the plot {} would be written over {}", path.display(), there.display());
         return Err(Failure::error(Exit::Usage, text));
     }
     match Output::file(&path) {
@@ -137,6 +145,10 @@ fn measured(plan: &Plan) -> anyhow::Result<(Vec<Row>, u64)> {
             plan.teller.detail(&format!("turn {} of {turns}, -n {parallel}: {rate:.1} messages/s", turn + 1));
         }
         runs.push(row);
+    }
+    if runs.iter().flatten().all(|run| run.classified == 0) {
+        plan.troubles.trouble_counts();
+        return Err(Failure::error(Exit::TempFail, "no message could be classified any more, so nothing was measured"));
     }
     Ok((tune::rows(&plan.numbers, &runs), warm.messages))
 }

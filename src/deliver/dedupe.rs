@@ -51,6 +51,9 @@ impl Seen {
         }
         let mut content = Vec::new();
         file.read_to_end(&mut content)?;
+        if !is_ours(&content) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it holds something else than Message-IDs"));
+        }
         let lines = content.split_inclusive(|&byte| byte == b'\n');
         // A line that was not finished is none.
         let lines = lines.filter_map(|line| line.strip_suffix(b"\n")).map(<[u8]>::to_vec).collect();
@@ -81,6 +84,15 @@ impl Seen {
         self.length += text.len();
         self.lines.insert(line);
         Ok(())
+    }
+}
+
+/// Whether this can be what was remembered. Another file, such as a mailbox, must not lose its older half.
+fn is_ours(content: &[u8]) -> bool {
+    match memchr::memchr(b'\n', content) {
+        // Of the only line so far, not all may have been written.
+        None => content.len() <= LONGEST_LINE,
+        Some(end) => end == LONGEST_LINE || content[..end].contains(&b'\t'),
     }
 }
 
@@ -115,6 +127,23 @@ mod tests {
         assert!(seen.has("in\nbox", "<3\n4@a>"));
         drop(seen);
         assert_eq!(std::fs::read_to_string(&path).expect("there").lines().count(), 2);
+    }
+
+    #[test]
+    fn another_file_is_left_alone() {
+        let folder = tempfile::tempdir().expect("room");
+        let path = folder.path().join("mbox");
+        for other in ["From a@b Mon Jan  5 10:00:01 2004\nA: 1\n\nb\n\n".repeat(9000), "x".repeat(9000)] {
+            std::fs::write(&path, &other).expect("written");
+            assert!(open(&path).is_err());
+            assert!(std::fs::read_to_string(&path).expect("there") == other);
+        }
+        for ours in
+            [String::new(), "<1@a>\tin\n".to_owned(), "<1@".to_owned(), format!("{}\n", "x".repeat(LONGEST_LINE))]
+        {
+            std::fs::write(&path, ours).expect("written");
+            assert!(open(&path).is_ok());
+        }
     }
 
     #[test]

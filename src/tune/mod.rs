@@ -42,9 +42,10 @@ pub struct Run {
 }
 
 impl Run {
-    /// Messages per second.
+    /// Messages per second. Those that should have got a verdict and have none do not count: nothing is as quick as a
+    /// server that is not there.
     pub fn rate(&self) -> f64 {
-        self.messages as f64 / self.took.max(Duration::from_micros(1)).as_secs_f64()
+        self.messages.saturating_sub(self.unclassified) as f64 / self.took.max(Duration::from_micros(1)).as_secs_f64()
     }
 }
 
@@ -89,13 +90,14 @@ pub fn rows(numbers: &[usize], rounds: &[Vec<Run>]) -> Vec<Row> {
     let row = |(number, &parallel): (usize, &usize)| {
         let runs: Vec<&Run> = rounds.iter().map(|runs| &runs[number]).collect();
         let of = |value: &dyn Fn(&Run) -> f64| median(runs.iter().map(|run| value(run)));
-        let relatives = runs.iter().zip(&averages).map(|(run, average)| run.rate() / average);
+        let relatives = runs.iter().zip(&averages).map(|(run, average)| run.rate() / average.max(f64::MIN_POSITIVE));
         let relative = median(relatives.clone());
+        let strays = relatives.map(|value| (value / relative.max(f64::MIN_POSITIVE) - 1.0).abs());
         Row {
             parallel,
             rate: of(&Run::rate),
             relative,
-            noise: ERROR * median(relatives.map(|value| (value / relative - 1.0).abs())) / (runs.len() as f64).sqrt(),
+            noise: ERROR * median(strays) / (runs.len() as f64).sqrt(),
             p50: of(&|run| run.latency.quantile(0.5).unwrap_or(0.0)),
             p99: of(&|run| run.latency.quantile(0.99).unwrap_or(0.0)),
             cpu: of(&|run| run.cpu.as_secs_f64() * 1000.0 / run.messages.max(1) as f64),
@@ -163,6 +165,16 @@ mod tests {
         assert!(rows.iter().all(|row| row.noise < 1e-9), "{rows:?}");
         assert!((rows[1].cpu - 0.25).abs() < 1e-9 && (rows[1].cores - 0.5).abs() < 1e-9, "{rows:?}");
         assert!((rows[1].p50 - 2.0).abs() < 0.05, "{rows:?}");
+    }
+
+    #[test]
+    fn a_server_that_is_gone_is_not_a_quick_one() {
+        let gone = |millis| Run { classified: 0, unclassified: 1000, latency: Latency::default(), ..run(millis, 1) };
+        let rows = rows(&[1, 2, 4], &[vec![run(1000, 1), gone(1), gone(2)], vec![gone(1), gone(1), gone(1)]]);
+        assert_eq!((rows[1].rate, rows[1].relative), (0.0, 0.0));
+        assert!(rows[0].rate > 0.0 && rows.iter().all(|row| !row.relative.is_nan() && !row.noise.is_nan()), "{rows:?}");
+        assert_eq!(knee(&rows).map(|row| row.parallel), Some(1));
+        assert!(!table(&rows, 1000).contains("NaN") && !picture(&rows, 1).contains("NaN"));
     }
 
     #[test]

@@ -92,6 +92,7 @@ fn no_output_may_be_what_the_verdicts_come_from() {
         }
         hamsift(["filter", "--db", &db, option, &db]).stdin(sample()).ends_with(64);
     }
+    hamsift(["db", "--db", &db, "export", &db]).ends_with(64);
     assert_same(&sample(), &fs::read(&ham).expect("there"));
     assert_same(&of_all_classes(), &fs::read(&spam).expect("there"));
     assert_same(&before, &fs::read(&db).expect("there"));

@@ -84,6 +84,35 @@ fn what_cannot_be_measured() {
 }
 
 #[test]
+fn what_was_measured_with_messages_left_over_is_not_saved() {
+    let folder = tempfile::tempdir().expect("room");
+    let config = folder.path().join("config.toml");
+    fs::write(&config, "").expect("room");
+    let path = config.to_str().expect("UTF-8");
+    let server = Server::with_rule(json!({ "has": "no 3 here", "do": "fault" }));
+    let more = ["-n", "1,2", "--rounds", "1", "--save", "--config", path];
+    let ended = tune(&server, &mail(folder.path(), 10), more).ends_with(75);
+    assert!(ended.err.contains("is not saved"), "{}", ended.err);
+    assert_eq!(fs::read(&config).expect("there"), b"");
+}
+
+#[test]
+fn the_plot_is_not_written_over_what_is_learned_from() {
+    let folder = tempfile::tempdir().expect("room");
+    let [ham, spam] =
+        ["ham", "spam"].map(|class| folder.path().join(class).into_os_string().into_string().expect("UTF-8"));
+    fs::write(&ham, mailbox(0, 3)).expect("room");
+    fs::write(&spam, mailbox(3, 3)).expect("room");
+    let mail = mail(folder.path(), 3);
+    for over in [&ham, &spam] {
+        let arguments = ["tune", "--ham", &ham, "--spam", &spam, "--plot", over, mail.to_str().expect("UTF-8")];
+        hamsift(arguments).ends_with(64);
+    }
+    assert_same(&mailbox(0, 3), &fs::read(&ham).expect("there"));
+    assert_same(&mailbox(3, 3), &fs::read(&spam).expect("there"));
+}
+
+#[test]
 fn the_number_is_saved_and_nothing_else_of_the_file_changes() {
     let folder = tempfile::tempdir().expect("room");
     let path = |name: &str| folder.path().join(name).into_os_string().into_string().expect("UTF-8");
