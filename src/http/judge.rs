@@ -44,6 +44,8 @@ struct Live {
     id: u64,
     answers: u64,
     busy: bool,
+    /// Before it connected.
+    opened: Instant,
     sent: Instant,
     last_answer: Instant,
     neglected: bool,
@@ -58,8 +60,8 @@ pub(super) struct Judge {
     /// Answers on connections that had answered before: proof of keep-alive.
     kept_answers: u64,
     last_answered: u64,
-    /// The youngest connection that was answered.
-    youngest_answered: u64,
+    /// When the youngest connection that was answered had been opened.
+    youngest_answered: Option<Instant>,
     /// The longest that an answer took, and one on a connection that had answered before.
     longest: Duration,
     longest_kept: Duration,
@@ -78,7 +80,7 @@ impl Judge {
             live: Vec::new(),
             kept_answers: 0,
             last_answered: 0,
-            youngest_answered: 0,
+            youngest_answered: None,
             longest: Duration::ZERO,
             longest_kept: Duration::ZERO,
             neglected: 0,
@@ -90,7 +92,16 @@ impl Judge {
 
     /// A connection was opened. Gives the number to be handed to [`starving`](Self::starving).
     pub(super) fn opened(&mut self, id: u64, socket: Weak<OwnedFd>, now: Instant) -> u64 {
-        self.live.push(Live { id, answers: 0, busy: true, sent: now, last_answer: now, neglected: false, socket });
+        self.live.push(Live {
+            id,
+            answers: 0,
+            busy: true,
+            opened: now,
+            sent: now,
+            last_answer: now,
+            neglected: false,
+            socket,
+        });
         self.kept_answers
     }
 
@@ -104,9 +115,9 @@ impl Judge {
     /// A whole answer has come on a connection.
     pub(super) fn answered(&mut self, id: u64, now: Instant) {
         let last = std::mem::replace(&mut self.last_answered, id);
-        self.youngest_answered = self.youngest_answered.max(id);
         // A connection that was closed with its answer is not on the list any more, and proves nothing.
         let Some(live) = self.live.iter_mut().find(|live| live.id == id) else { return };
+        self.youngest_answered = self.youngest_answered.max(Some(live.opened));
         let took = now.saturating_duration_since(live.sent);
         if live.answers > 0 {
             self.kept_answers += 1;
@@ -138,7 +149,7 @@ impl Judge {
     }
 
     /// Whether a call waits in the server's backlog while it stays with other connections. A backlog is first come, first
-    /// served: what is older than a connection that was answered is not in it.
+    /// served: what was there before a connection that was answered had been opened is not in it.
     pub(super) fn neglects_one(&mut self, now: Instant) -> bool {
         if !self.several && self.live.iter().filter(|live| live.answers > 0).nth(1).is_none() {
             return false;
@@ -147,7 +158,10 @@ impl Judge {
         let longest = if self.kept_answers > 0 { self.longest_kept } else { self.longest };
         let patience = (longest * 2).clamp(NEGLECTED, LONG);
         let mut any = false;
-        for live in self.live.iter_mut().filter(|live| live.answers == 0 && live.id > self.youngest_answered) {
+        let youngest = self.youngest_answered;
+        for live in
+            self.live.iter_mut().filter(|live| live.answers == 0 && youngest.is_none_or(|opened| opened <= live.sent))
+        {
             if now.saturating_duration_since(live.sent) >= patience {
                 self.neglected += usize::from(!std::mem::replace(&mut live.neglected, true));
                 any = true;
@@ -343,6 +357,10 @@ mod tests {
         court.answer(3, 251, 1);
         assert!(court.neglects_one(252), "another is");
         court.judge.closed(2);
+        // Which of them the server sees first is not told by their numbers.
+        court.open(5, 0);
+        court.answer(5, 252, 1);
+        assert!(court.neglects_one(253));
         court.answer(4, 253, 1);
         assert!(!court.neglects_one(10_000));
         assert_eq!(court.judge.neglected(), 2);
