@@ -191,7 +191,8 @@ fn five_hundred_mails_arrive_once_though_the_disk_fills_and_the_database_changes
             .collect::<Vec<_>>()
     };
     let started = Instant::now();
-    while arrived().contains(&0) && started.elapsed() < DEADLINE {
+    // Postfix waits between its tries, and longer on a machine that has much else to do.
+    while arrived().contains(&0) && started.elapsed() < 3 * DEADLINE {
         train(true);
         train(false);
     }
